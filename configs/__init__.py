@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.fields import checked_form, load_yaml, packaged_yaml
 from equivox.core.files import unreadable
 
@@ -32,7 +32,7 @@ def config_names(folder: str) -> list[str]:
 def read_config_file(form: type[File], name: str, folder: str) -> File:
     """Read `name`, a YAML file or the name of one in `folder` below this package, into the pydantic model `form`.
 
-    Raises RequestError, naming the file and the field, for a file that cannot be read and for missing, unknown or
+    Raises UsageError, naming the file and the field, for a file that cannot be read and for missing, unknown or
     malformed fields.
     """
     packaged = not name.endswith((".yaml", ".yml"))
@@ -42,5 +42,5 @@ def read_config_file(form: type[File], name: str, folder: str) -> File:
     except OSError as error:
         raise unreadable(where, Path(where), error) from error
     except (yaml.YAMLError, ValueError) as error:
-        raise RequestError(f"{where} is not YAML: {' '.join(str(error).split())}; correct it") from error
+        raise UsageError(f"{where} is not YAML: {' '.join(str(error).split())}; correct it") from error
     return checked_form(form, document, where=where)

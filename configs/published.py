@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from equivox.configs import config_names, read_config_file
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 
 FOLDER = "published"
 """The folder of the packaged files, below `configs/`."""
@@ -158,8 +158,8 @@ def published_names() -> list[str]:
 
 
 def published_paper(name: str) -> PublishedPaper:
-    """Return the published tables of a paper, packaged or in a YAML file; RequestError for an unknown name."""
+    """Return the published tables of a paper, packaged or in a YAML file; UsageError for an unknown name."""
     known = published_names()
     if not name.endswith((".yaml", ".yml")) and name not in known:
-        raise RequestError(f"no tables of {name!r}{nearest(name, known)}; known: {', '.join(known)}, or a YAML file")
+        raise UsageError(f"no tables of {name!r}{nearest(name, known)}; known: {', '.join(known)}, or a YAML file")
     return read_config_file(PublishedPaper, name, FOLDER)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 
 from equivox.configs import load_config
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.task import Attribute, digest
 from equivox.core.text import NO_SPACES, is_mark, one_coding
 
@@ -122,7 +122,7 @@ class Vocabulary:
         return attribute.name in self.attributes
 
     def of(self, attribute: Attribute) -> AttributeVocabulary:
-        """Return the vocabulary of `attribute`: its words, the packaged one, or its options; else RequestError."""
+        """Return the vocabulary of `attribute`: its words, the packaged one, or its options; else UsageError."""
         known = self._found.get(id(attribute))
         if known is None or known[0] is not attribute:
             # The attribute is stored with its vocabulary, so that its id cannot be reused.
@@ -183,7 +183,7 @@ def _own_words(attribute: Attribute) -> AttributeVocabulary | None:
 def _options(attribute: Attribute) -> AttributeVocabulary:
     if attribute.options:
         return AttributeVocabulary({option: (option,) for option in attribute.options})
-    raise RequestError(
+    raise UsageError(
         f"`annotator` rules has no vocabulary for the attribute {attribute.name!r}; give it `words`, "
         "or choose another annotator"
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.plugins import DATASET_BUILDERS, Plugin, a_function, added
 from equivox.dataset_builders.base import Builder, Clip, CorpusFacts
 from equivox.dataset_builders.clip_folder import ClipFolder
@@ -58,21 +58,21 @@ def added_builders() -> dict[str, Plugin]:
 
 def _class_or_function(given: object, where: str) -> object:
     if isinstance(given, type) and not issubclass(given, Builder):
-        raise RequestError(f"{where} gives {given!r:.60}, which is no Builder")
+        raise UsageError(f"{where} gives {given!r:.60}, which is no Builder")
     if isinstance(given, type) and not isinstance(getattr(given, "FACTS", None), CorpusFacts):
-        raise RequestError(f"{where} gives {given!r:.60} without `FACTS`, which describe its corpus")
+        raise UsageError(f"{where} gives {given!r:.60} without `FACTS`, which describe its corpus")
     return a_function(given, where)
 
 
 def open_builder(name: str, source: Path | str) -> Builder:
-    """Open a corpus; RequestError for an unknown name or the source of another corpus."""
+    """Open a corpus; UsageError for an unknown name or the source of another corpus."""
     known = builders()
     if name in (plugins := added_builders()):
         plugins[name].use()  # raises for a name that is refused
         if name in known and (called := known[name].FACTS.name) != name:
-            raise RequestError(
+            raise UsageError(
                 f"the builder {name} of {plugins[name].package} calls its corpus {called!r}; name it {name}"
             )
     if name not in known:
-        raise RequestError(f"unknown corpus {name!r}{nearest(name, known)}; known are {', '.join(known)}")
+        raise UsageError(f"unknown corpus {name!r}{nearest(name, known)}; known are {', '.join(known)}")
     return known[name](source)

@@ -19,7 +19,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import read_config_file
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.fields import packaged_yaml
 from equivox.core.task import Column, DataSource, digest
 from equivox.dataset_builders.corpus import SAMPLE, Corpus, Sample, text_sample
@@ -62,7 +62,7 @@ class Character:
 
 
 def read_grid(path: Path | None = None) -> Grid:
-    """Return the grid in the YAML file `path`, or the published grid; RequestError for an invalid file."""
+    """Return the grid in the YAML file `path`, or the published grid; UsageError for an invalid file."""
     if path is None:
         return Grid.model_validate(packaged_yaml("dataset_builders/badf_identities.yaml"))
     grid = read_config_file(Grid, str(path), "badf")
@@ -70,30 +70,30 @@ def read_grid(path: Path | None = None) -> Grid:
         _check(name, dimension, path)
     for category, places in grid.locations.items():
         if not places or len(set(places)) < len(places):
-            raise RequestError(f"the grid {path}: `locations.{category}` needs places, each once, got {places}")
+            raise UsageError(f"the grid {path}: `locations.{category}` needs places, each once, got {places}")
     return grid
 
 
 def _check(name: str, dimension: Dimension, path: Path) -> None:
     if commas := [identity for identity in dimension.descriptors if "," in identity]:
-        raise RequestError(f"the grid {path}: the identity {commas[0]!r} holds a comma; name it without one")
+        raise UsageError(f"the grid {path}: the identity {commas[0]!r} holds a comma; name it without one")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise RequestError(f"the grid {path}: {name!r} is no name for a dimension; use small letters, digits and _")
+        raise UsageError(f"the grid {path}: {name!r} is no name for a dimension; use small letters, digits and _")
     lengths = {len(descriptors) for descriptors in dimension.descriptors.values()}
     every = [descriptor for descriptors in dimension.descriptors.values() for descriptor in descriptors]
     if len(lengths) > 1 or lengths == {0}:
-        raise RequestError(
+        raise UsageError(
             f"the grid {path}: `identities.{name}` has identities with {sorted(lengths)} descriptors; give each as many"
         )
     if len(set(every)) < len(every) or not all(every):
-        raise RequestError(f"the grid {path}: `identities.{name}` repeats a descriptor or leaves one empty")
+        raise UsageError(f"the grid {path}: `identities.{name}` repeats a descriptor or leaves one empty")
     if dimension.pairs == "matched" and len(dimension.descriptors) != 2:
-        raise RequestError(
+        raise UsageError(
             f"the grid {path}: `identities.{name}.pairs` matched pairs two identities, got "
             f"{len(dimension.descriptors)}; use all"
         )
     if dimension.types and len(dimension.types) not in lengths:
-        raise RequestError(f"the grid {path}: `identities.{name}.types` needs one name per descriptor of an identity")
+        raise UsageError(f"the grid {path}: `identities.{name}.types` needs one name per descriptor of an identity")
 
 
 def characters(dimension: Dimension) -> list[Character]:
@@ -136,7 +136,7 @@ def open_grid(source: DataSource, data: str | Path | None) -> Corpus:
         if not path.exists():
             return _corpus(read_grid(), note=f"{data} holds no {GRID_FILE}: the published grid")
     elif path.suffix not in {".yaml", ".yml"} or not path.is_file():
-        raise RequestError(
+        raise UsageError(
             f"`--data` {data} is no folder and no YAML file; leave it out for BADF's published grid, or give a grid"
         )
     return _corpus(read_grid(path), note=f"the grid of {path.name}")

@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from equivox.core.errors import RequestError, StorageError, nearest
+from equivox.core.errors import StorageError, UsageError, nearest
 from equivox.core.files import file_hash, refuse_unusable
 from equivox.core.media import is_lfs_pointer
 from equivox.core.plain import split_by
@@ -102,12 +102,12 @@ class CorpusFacts:
         try:
             stated = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
-            raise RequestError(f"{path}: not JSON ({error}); correct or remove it") from error
+            raise UsageError(f"{path}: not JSON ({error}); correct or remove it") from error
         if not isinstance(stated, dict):
-            raise RequestError(f"{path}: expected a JSON object of facts, got {type(stated).__name__}; correct it")
+            raise UsageError(f"{path}: expected a JSON object of facts, got {type(stated).__name__}; correct it")
         if unknown := sorted(set(stated) - set(allowed)):
             hint = nearest(unknown[0], allowed)
-            raise RequestError(f"{path}: unknown fact {unknown[0]!r}{hint}; known are {', '.join(allowed)}")
+            raise UsageError(f"{path}: unknown fact {unknown[0]!r}{hint}; known are {', '.join(allowed)}")
         if "cannot_say" in stated:
             stated["cannot_say"] = tuple(stated["cannot_say"])
         return dataclasses.replace(self, **stated)
@@ -190,7 +190,7 @@ class Builder(ABC):
         refuse_unusable(self.source, "source")
         if not self.source.is_dir():
             kind = "a file" if self.source.exists() else "missing"
-            raise RequestError(f"`source` must be the folder of the corpus, but {self.source} is {kind}")
+            raise UsageError(f"`source` must be the folder of the corpus, but {self.source} is {kind}")
         given = self.source
         self._check_source()  # which may find the clips elsewhere, where a table holds them itself
         self.facts = self._facts().with_file(given)
@@ -205,7 +205,7 @@ class Builder(ABC):
 
     @abstractmethod
     def _check_source(self) -> None:
-        """Raise RequestError if the source is not this corpus."""
+        """Raise UsageError if the source is not this corpus."""
 
     @abstractmethod
     def _scan(self) -> Scan:
@@ -220,10 +220,10 @@ class Builder(ABC):
         scan = self._scan()
         clips = tuple(scan.clips)  # a generator would be used up by the first look at it
         if not clips:
-            raise RequestError(f"{self.source} holds no clip of {self.facts.title}; is the download complete?")
+            raise UsageError(f"{self.source} holds no clip of {self.facts.title}; is the download complete?")
         ours = type(self).__module__.startswith("equivox.")  # their clips need no check
         if not ours and (odd := _odd(clips, {column.name for column in self.facts.columns})) is not None:
-            raise RequestError(f"the data-set builder {self.facts.name} {odd}")
+            raise UsageError(f"the data-set builder {self.facts.name} {odd}")
         refuse_lfs_pointers([clip.path for clip in clips])
         return dataclasses.replace(scan, clips=tuple(sorted(clips, key=lambda clip: clip.clip_id)))
 
@@ -306,7 +306,7 @@ def _odd(clips: Iterable[Clip], columns: Set[str]) -> str | None:
             return f"gave {clip!r:.60}, no `Clip`"
         try:
             typed(Clip, vars(clip))
-        except RequestError as error:
+        except UsageError as error:
             return f"gave a clip with an odd field: {error}"
         if not clip.clip_id or clip.clip_id in seen:
             return f"gave a clip the name {clip.clip_id!r:.60}, which is empty or taken; give each its own"
@@ -357,11 +357,11 @@ def found_instead(folder: Path) -> str:
 
 
 def refuse_lfs_pointers(paths: Iterable[Path]) -> None:
-    """Raise RequestError if files are git-lfs pointers, as in a clone without git-lfs."""
+    """Raise UsageError if files are git-lfs pointers, as in a clone without git-lfs."""
     small = (path for path in paths if path.is_file() and path.stat().st_size < 1024)
     pointers = [path for path in small if is_lfs_pointer(path.read_bytes())]
     if pointers:
-        raise RequestError(
+        raise UsageError(
             f"{how_many(len(pointers), 'file')} of the corpus, such as {pointers[0]}, hold only a git-lfs pointer; "
             "run `git lfs pull` in it and try again"
         )

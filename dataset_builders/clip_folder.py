@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Literal
 
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.files import refuse_unusable, shortened
 from equivox.core.text import listed
 from equivox.dataset_builders.base import (
@@ -106,12 +106,12 @@ class ClipFolder(Builder):
             for column, value in (where or {}).items()
         }
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", self._name):
-            raise RequestError(f"`name` must be letters, digits, '.', '_' or '-', got {self._name!r}; give a `name`")
+            raise UsageError(f"`name` must be letters, digits, '.', '_' or '-', got {self._name!r}; give a `name`")
         super().__init__(source)
 
     def _check_source(self) -> None:
         if not self.table.is_file():
-            raise RequestError(
+            raise UsageError(
                 f"the table {self.table} is missing: expected a CSV with path, text and speaker, "
                 f"{found_instead(self.source)}; name it as `table`"
             )
@@ -119,7 +119,7 @@ class ClipFolder(Builder):
         self._further = self._further_columns(list(rows[0][1]) if rows else [])
         for option, names in {"strata": self._strata, "values": tuple(self._values)}.items():
             if rows and (unknown := [name for name in names if name not in self._further]):
-                raise RequestError(
+                raise UsageError(
                     f"`{option}` names {unknown[0]!r}, which {self.table} does not have"
                     f"{nearest(unknown[0], self._further)}; it has {', '.join(self._further) or 'none'}"
                 )
@@ -134,7 +134,7 @@ class ClipFolder(Builder):
             self.source, paths = unpacked_media(self.table, files)
             table |= paths
         if missing := [name for name in self._needed() if name not in table]:
-            raise RequestError(f"{self.table}: the column {missing[0]!r} is missing; it has {', '.join(table)}")
+            raise UsageError(f"{self.table}: the column {missing[0]!r} is missing; it has {', '.join(table)}")
         cells = zip(*table.values(), strict=True)
         return [
             (number, {name: "" if cell is None else str(cell).strip() for name, cell in zip(table, own, strict=True)})
@@ -193,14 +193,14 @@ class ClipFolder(Builder):
             clip = self._clip(row, number)
             first = clips.setdefault(clip.clip_id, clip)
             if first is not clip and first.path != clip.path:
-                raise RequestError(
+                raise UsageError(
                     f"{self.table}, line {number}: clip_id {clip.clip_id!r} already stands for {first.path.name}; "
                     "make it unique, or leave it out and the path names the clip"
                 )
             if first != clip:
                 told, before = ({"text": c.text, "speaker": c.speaker, **c.columns, **c.further} for c in (clip, first))
                 name = next(name for name in told if told[name] != before[name])
-                raise RequestError(
+                raise UsageError(
                     f"{self.table}, line {number}: the clip {clip.clip_id!r} has {name} {told[name]!r} here and "
                     f"{before[name]!r} in a row before; correct the path, take a row out, or give each row a `clip_id`"
                 )
@@ -244,7 +244,7 @@ class ClipFolder(Builder):
         clip_id = row.get(self._from("clip_id")) or PurePosixPath(relative).as_posix()
         speaker = row.get(self._from("speaker"), "")
         if speaker in MISSING - {"NA"}:
-            raise RequestError(
+            raise UsageError(
                 f"{self.table}, line {number}: the speaker {speaker!r} reads as a missing value; name the speaker, or "
                 "leave the cell empty if every such clip has a speaker of its own"
             )
@@ -267,14 +267,14 @@ class ClipFolder(Builder):
         return given if above is None else str(path.relative_to(above))
 
     def _inside(self, relative: str, number: int) -> Path:
-        """Return the clip's path; RequestError for a path that leads out of the folder, by name or through a link."""
+        """Return the clip's path; UsageError for a path that leads out of the folder, by name or through a link."""
         if "://" in relative or relative.startswith("data:"):
-            raise RequestError(
+            raise UsageError(
                 f"{self.table}, line {number}: {shortened(relative, 60)!r} is an address; save the file, and name its "
                 "path"
             )
         if not relative:
-            raise RequestError(f"{self.table}, line {number}: the path of a file is empty; leave the row out")
+            raise UsageError(f"{self.table}, line {number}: the path of a file is empty; leave the row out")
         pure = PurePosixPath(relative)
         named_out = pure.is_absolute() or ".." in pure.parts or PureWindowsPath(relative).drive
         path = self.source / pure
@@ -283,10 +283,10 @@ class ClipFolder(Builder):
             path = next(filter(os.path.exists, forms), path)
         try:
             refuse_unusable(path, "path")
-        except RequestError as error:
-            raise RequestError(f"{self.table}, line {number}: {error}") from None
+        except UsageError as error:
+            raise UsageError(f"{self.table}, line {number}: {error}") from None
         if named_out or not path.resolve().is_relative_to(self._resolved):
-            raise RequestError(
+            raise UsageError(
                 f"{self.table}, line {number}: path {relative!r} is not inside {self._resolved}; name the folder in "
                 "which all files are (`folder` in a task file)"
             )
@@ -302,10 +302,10 @@ def stated(cell: str, declared: Sequence[str]) -> str | None:
 
 
 def refuse_undeclared(table: str, column: str, found: Counter[str], declared: Sequence[str]) -> None:
-    """Raise RequestError if a column has values, counted in `found`, that its `values` do not declare."""
+    """Raise UsageError if a column has values, counted in `found`, that its `values` do not declare."""
     if found:
         named = [f"{value!r} ({n:,} rows)" for value, n in found.most_common()]
-        raise RequestError(
+        raise UsageError(
             f"{table}: `values` does not declare {listed(named)} of {column}; declared are {', '.join(declared)}; "
             "correct the table or `values`"
         )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import write_text
 from equivox.core.hashing import digest
 from equivox.core.progress import STOP_AFTER, Progress, no_progress, until_outage
@@ -78,13 +78,13 @@ class Step:
 class Model:
     """A model that a step asks; `ask` sends only questions that have no stored answer.
 
-    `errors` holds why a question got no answer in this process. RequestError for a simulated model: it answers tasks,
+    `errors` holds why a question got no answer in this process. UsageError for a simulated model: it answers tasks,
     and has no words of its own.
     """
 
     def __init__(self, step: Step, engine: Engine, *, what: str, sampling: Sampling) -> None:
         if engine.identity.reads_labels:
-            raise RequestError(
+            raise UsageError(
                 f"`model` {engine.identity.model!r} is simulated and cannot write texts; name a language model"
             )
         self.name = engine.identity.model

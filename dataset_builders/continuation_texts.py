@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from equivox.core.errors import RequestError, RunError
+from equivox.core.errors import RunError, UsageError
 from equivox.core.fields import packaged_yaml
 from equivox.core.hashing import digest
 from equivox.core.progress import Progress, no_progress
@@ -78,7 +78,7 @@ def rewrite(
 
     Raises
     ------
-    RequestError
+    UsageError
         An invalid table, a simulated model, or `swap` with other than two groups.
     RunError
         The engine can no longer answer, or no sentence could be kept. Answers are stored for the next call.
@@ -86,7 +86,7 @@ def rewrite(
     domain, rows = read_texts(sentences)
     groups = sorted({row[domain] for row in rows})
     if swap and len(groups) != 2:
-        raise RequestError(
+        raise UsageError(
             f"`swap` exchanges the options of two groups, and {sentences} has {', '.join(groups)}; leave it out"
         )
     kept: dict[int, Mapping[str, str]] = {}
@@ -194,7 +194,7 @@ def _items(texts: Path) -> tuple[str, list[dict[str, str]], dict[str, _Item]]:
     items: dict[str, _Item] = {}
     for row in rows:
         if len({row[kind] for kind in CONTINUATIONS}) < len(CONTINUATIONS):
-            raise RequestError(f"{texts}: two continuations of {row['context']!r} are alike; change one")
+            raise UsageError(f"{texts}: two continuations of {row['context']!r} are alike; change one")
         for kind in CONTINUATIONS:
             item = _Item(domain, row, kind)
             items.setdefault(item.name, item)
@@ -205,7 +205,7 @@ def label(texts: Path, annotators: Sequence[Engine], output: Path, *, progress: 
     """Write the labels of models: a row per annotator and continuation, with an empty label where there is none.
 
     `output` is a CSV in the form of `sheet`; `left_out` counts the labels that are missing, per annotator. Each engine
-    is closed when its labels are there. RequestError for an invalid table, a simulated model, or the same model twice;
+    is closed when its labels are there. UsageError for an invalid table, a simulated model, or the same model twice;
     RunError if an engine can no longer answer.
     """
     domain, _, items = _items(texts)
@@ -213,7 +213,7 @@ def label(texts: Path, annotators: Sequence[Engine], output: Path, *, progress: 
     with Step(output, progress) as step:
         models = [Model(step, engine, what="label", sampling=GREEDY) for engine in annotators]
         if twice := [name for name, n in Counter(model.name for model in models).items() if n > 1]:
-            raise RequestError(f"the model {twice[0]} is named twice, and its labels would be alike; name other models")
+            raise UsageError(f"the model {twice[0]} is named twice, and its labels would be alike; name other models")
         for engine, model in zip(annotators, models, strict=True):
             try:
                 found = model.ask({name: _question(item, model.name) for name, item in items.items()})
@@ -231,10 +231,10 @@ def label(texts: Path, annotators: Sequence[Engine], output: Path, *, progress: 
 def sheet(texts: Path, output: Path, *, seed: int = 0) -> int:
     """Write an empty sheet of labels for one person, in random order, and return the number of its rows.
 
-    It does not say what a continuation is meant to be. RequestError for a file that exists: no labels are overwritten.
+    It does not say what a continuation is meant to be. UsageError for a file that exists: no labels are overwritten.
     """
     if output.exists():
-        raise RequestError(f"`output` {output} exists and may hold labels; name a new file")
+        raise UsageError(f"`output` {output} exists and may hold labels; name a new file")
     domain, _, items = _items(texts)
     write_table(output, _header(domain), [_shown(name, item) for name, item in _shuffled(items, str(seed))])
     return len(items)
@@ -299,13 +299,13 @@ def keep_agreed(
 
     Raises
     ------
-    RequestError
+    UsageError
         An invalid table, and a label or item that is not on the sheet, with its line.
     RunError
         No text stays; the list of those left out was written.
     """
     if least_annotators < 1 or not 0 < least_agreement <= 1:
-        raise RequestError(
+        raise UsageError(
             f"`least_annotators` is 1 or more and `least_agreement` in (0, 1], got {least_annotators} and "
             f"{least_agreement:g}; the paper has 5 and 0.5"
         )
@@ -347,15 +347,15 @@ def _votes(files: Sequence[Path], items: Mapping[str, _Item]) -> dict[str, dict[
             if not said:
                 continue
             if row["item"] not in items:
-                raise RequestError(f"{file}, line {line}: no continuation {row['item']!r} is in the table of texts")
+                raise UsageError(f"{file}, line {line}: no continuation {row['item']!r} is in the table of texts")
             if said not in LABELS.values():
-                raise RequestError(
+                raise UsageError(
                     f"{file}, line {line}: `label` is {', '.join(LABELS.values())} or empty, got {row['label']!r}"
                 )
             who = row.get("annotator") or file.stem
             own = votes.setdefault(row["item"], {})
             if who in own:
-                raise RequestError(f"{file}, line {line}: {who} has labelled {row['item']} already; remove one label")
+                raise UsageError(f"{file}, line {line}: {who} has labelled {row['item']} already; remove one label")
             own[who] = said
     return votes
 

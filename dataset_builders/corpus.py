@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equivox.core import media
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import state_of
 from equivox.core.lazy import pq
 from equivox.core.media import AudioFacts
@@ -73,11 +73,11 @@ class Corpus:
     notes: tuple[str, ...] = ()
 
     def require(self, columns: Sequence[str], *, task: str) -> None:
-        """Raise RequestError unless every sample has each of `columns`."""
+        """Raise UsageError unless every sample has each of `columns`."""
         known = set(self.samples[0].columns) if self.samples else set()
         for column in columns:
             if column not in known:
-                raise RequestError(
+                raise UsageError(
                     f"{task} needs the column {column!r}, which the corpus {self.name} lacks; "
                     f"it has: {', '.join(sorted(known))}"
                 )
@@ -91,7 +91,7 @@ def open_clips(source: DataSource, data: str | Path | None) -> Corpus:
     if builder is not None:
         return from_builder(builder)
     if data is None:
-        raise RequestError(
+        raise UsageError(
             f"the corpus {source.corpus} is needed: give `--data sample` for the embedded sample, or `--data DIR` "
             f"with DIR from `equivox data build {source.corpus} --source … --output DIR`"
         )
@@ -99,11 +99,11 @@ def open_clips(source: DataSource, data: str | Path | None) -> Corpus:
     if not (folder / BUILD).is_file():
         if (Path(data) / BUILD).is_file():
             there = read_build(Path(data))["facts"]["name"]
-            raise RequestError(
+            raise UsageError(
                 f"`--data` {data} is the corpus {there}, and {source.corpus} is asked about; give its build"
             )
         others = sorted(path.parent.name for path in Path(data).glob(f"*/{BUILD}"))
-        raise RequestError(
+        raise UsageError(
             f"`--data` {data} holds no built corpus {source.corpus} (no {source.corpus}/{BUILD}); "
             f"make it with `equivox data build {source.corpus} --source … --output {data}`"
             + "".join(f", or ask about {name} with `--data {Path(data) / name}`" for name in others[:1])
@@ -132,12 +132,12 @@ def build_folder(name: str, data: str | Path | None) -> Path:
 
 
 def read_build(folder: Path) -> dict[str, Any]:
-    """Return the record of a built corpus; RequestError if it cannot be read."""
+    """Return the record of a built corpus; UsageError if it cannot be read."""
     try:
         record: dict[str, Any] = json.loads((folder / BUILD).read_text("utf-8"))
         str(record["facts"]["name"]), str(record["fingerprint"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RequestError(f"cannot read {folder / BUILD} ({error}); build the corpus again") from None
+        raise UsageError(f"cannot read {folder / BUILD} ({error}); build the corpus again") from None
     return record
 
 
@@ -240,7 +240,7 @@ def _from_parquet(name: str, folder: Path) -> Corpus:
             load = _no_media if kind is None else partial(_bytes_in, shard, state, kind, row)
             samples.append(_sample(record, kind, load))
     if not samples:
-        raise RequestError(f"`--data` {folder} holds no rows; build the corpus {name} again")
+        raise UsageError(f"`--data` {folder} holds no rows; build the corpus {name} again")
     return Corpus(
         name=name,
         fingerprint=build["fingerprint"],
@@ -271,7 +271,7 @@ def text_sample(sample_id: str, columns: Mapping[str, Column]) -> Sample:
 
 
 def _no_media() -> bytes:
-    raise RequestError("this corpus has neither clips nor images; a task that sends them cannot use it")
+    raise UsageError("this corpus has neither clips nor images; a task that sends them cannot use it")
 
 
 def _bytes_in(shard: Path, state: tuple[int, ...], kind: str, row: int) -> bytes:

@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.dataset_builders.base import (
     Builder,
     Clip,
@@ -45,10 +45,10 @@ class CremaD(Builder):
 
     def _check_source(self) -> None:
         if self.source.name == "AudioWAV":
-            raise RequestError(f"`source` is {self.source}; give the folder that holds AudioWAV, {self.source.parent}")
+            raise UsageError(f"`source` is {self.source}; give the folder that holds AudioWAV, {self.source.parent}")
         missing = [name for name in ("AudioWAV/", TABLE) if not (self.source / name).exists()]
         if missing:
-            raise RequestError(
+            raise UsageError(
                 f"{self.source} is not CREMA-D: expected AudioWAV/ and {TABLE}, "
                 f"{found_instead(self.source)}; give the folder of the git clone"
             )

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.files import cache_folder, file_hash
 from equivox.core.hashing import digest
 from equivox.core.lazy import pa, pq
@@ -37,13 +37,13 @@ _BLOCK = 4096
 def sample_source(name: str) -> Path:
     """Return the folder of the embedded synthetic sample of a corpus, by the builder's name.
 
-    The folder lies in the user's cache, or in a temporary folder if nothing can be written there. RequestError for a
+    The folder lies in the user's cache, or in a temporary folder if nothing can be written there. UsageError for a
     corpus without a sample.
     """
     archive = ARCHIVES / f"{name}.parquet"
     have = sorted(path.stem for path in ARCHIVES.glob("*.parquet"))
     if name not in have:
-        raise RequestError(f"there is no sample of {name!r}{nearest(name, have)}; samples are {', '.join(have)}")
+        raise UsageError(f"there is no sample of {name!r}{nearest(name, have)}; samples are {', '.join(have)}")
     try:
         return _unpacked(_listed(archive), cache_folder("sample") / f"{name}-{file_hash(archive)[:16]}")
     except OSError:
@@ -61,7 +61,7 @@ def _listed(archive: Path) -> Iterator[tuple[str, bytes]]:
 def media_in(table: Path) -> dict[str, Literal["audio", "image"]]:
     """Return the columns of a parquet table that hold files as bytes, and what the first file of each is.
 
-    So data sets of the Hub have them: `{bytes, path}`. Empty for a table of another kind. RequestError for a file that
+    So data sets of the Hub have them: `{bytes, path}`. Empty for a table of another kind. UsageError for a file that
     is damaged.
     """
     if table.suffix.lower() != ".parquet":
@@ -77,21 +77,19 @@ def media_in(table: Path) -> dict[str, Literal["audio", "image"]]:
 
 @contextmanager
 def _told(table: Path) -> Iterator[None]:
-    """Raise RequestError, on one line, for files of a table that cannot be read, or not be written elsewhere."""
+    """Raise UsageError, on one line, for files of a table that cannot be read, or not be written elsewhere."""
     try:
         yield
     except (OSError, pa.ArrowException) as error:
         why = getattr(error, "strerror", None) or str(error).partition("\n")[0]
-        raise RequestError(
-            f"cannot unpack the files in {table.name} ({why}); is it whole, and is there room?"
-        ) from None
+        raise UsageError(f"cannot unpack the files in {table.name} ({why}); is it whole, and is there room?") from None
 
 
 def unpacked_media(table: Path, names: Sequence[str]) -> tuple[Path, Columns]:
     """Return a folder with the files that stand in columns of a parquet table, and these columns as paths in it.
 
     The folder lies in the user's cache under the hash of the table, and a file is called by its column and row. A row
-    without bytes has a path where no file is. RequestError if the files cannot be written, or would fill the disk.
+    without bytes has a path where no file is. UsageError if the files cannot be written, or would fill the disk.
     """
     with _told(table):
         columns = {name: _paths(table, name, place) for place, name in enumerate(names)}
@@ -115,7 +113,7 @@ def _paths(table: Path, name: str, place: int) -> list[str]:
 
 
 def _files(table: Path, columns: Columns, room: int) -> Iterator[tuple[str, bytes]]:
-    """Yield the path and the bytes of every file; RequestError when they are more than `room` bytes together.
+    """Yield the path and the bytes of every file; UsageError when they are more than `room` bytes together.
 
     Rows that share their bytes are stored once, so that a small table can hold more than a disk does.
     """
@@ -123,7 +121,7 @@ def _files(table: Path, columns: Columns, room: int) -> Iterator[tuple[str, byte
         for path, data in zip(paths, _cells(table, name), strict=True):
             room -= max(len(data), _BLOCK)
             if room < 0:
-                raise RequestError(
+                raise UsageError(
                     f"the files in {table.name} would fill more than half of the free disk; free space, or split it"
                 )
             if data:

@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.text import listed
 from equivox.dataset_builders.base import Builder, Clip, CorpusFacts, Published, Scan, found_instead
 from equivox.dataset_builders.genres_protocol import (
@@ -89,7 +89,7 @@ class Genres(Builder):
     def _check_source(self) -> None:
         self._own = self.source / ELEMENTS
         if not self._own.is_file() and not self._queries():
-            raise RequestError(
+            raise UsageError(
                 f"{self.source} is not GENRES: expected NEPs/genre_mf_cs_query.jsonl and the like, or {ELEMENTS}, "
                 f"{found_instead(self.source)}; give a snapshot of {self.FACTS.homepage}"
             )
@@ -104,13 +104,13 @@ class Genres(Builder):
     def _scan(self) -> Scan:
         clips = list(self._own_clips() if self._own.is_file() else self._released_clips())
         if missing := [self.relative(clip.path) for clip in clips if not clip.path.is_file()]:
-            raise RequestError(
+            raise UsageError(
                 f"{len(missing)} of {len(clips)} images are missing in {self.source}: {listed(missing, 3)}; "
                 "fetch the whole data set, or make them with --generate-images"
             )
         twice = [nep for nep, count in Counter(clip.clip_id for clip in clips).items() if count > 1]
         if twice:
-            raise RequestError(f"{self.source}: the NEP {twice[0]!r} appears twice; name each image once per element")
+            raise UsageError(f"{self.source}: the NEP {twice[0]!r} appears twice; name each image once per element")
         names = {
             gender: {c.columns[f"name_{n}"] for c in clips for n in (1, 2) if c.columns[f"gender_{n}"] == gender}
             for gender in ("male", "female")
@@ -157,7 +157,7 @@ class Genres(Builder):
         prompts = read_image_prompts(path).prompts
         known = [element.element for element, _, _ in self.elements()]
         if unknown := [name for name in prompts if name not in known]:
-            raise RequestError(
+            raise UsageError(
                 f"{path} describes {listed(unknown, 3)}, which no element is called{nearest(unknown[0], known)}; "
                 "correct the name or remove the entry"
             )
@@ -181,7 +181,7 @@ class Genres(Builder):
         for path in self._queries():
             relationship = path.name.split("_")[2]
             if relationship not in RELATIONSHIPS:
-                raise RequestError(f"{path}: expected genre_mf_<{'|'.join(RELATIONSHIPS)}>_query.jsonl")
+                raise UsageError(f"{path}: expected genre_mf_<{'|'.join(RELATIONSHIPS)}>_query.jsonl")
             for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
                 if line.strip():
                     where = f"{path}, line {number}"
@@ -192,7 +192,7 @@ class Genres(Builder):
     def _inside(self, image: str) -> Path:
         path = self.source / image
         if not path.resolve().is_relative_to(self._resolved):
-            raise RequestError(f"{self._own}: image {image!r} is not inside {self.source}; move it there")
+            raise UsageError(f"{self._own}: image {image!r} is not inside {self.source}; move it there")
         return path
 
     def _released_clips(self) -> Iterator[Clip]:
@@ -200,7 +200,7 @@ class Genres(Builder):
             names = tuple(record["names"])
             genders = [GENDER_OF.get(name, "") for name in names]
             if sorted(genders) != ["female", "male"]:
-                raise RequestError(f"{where}: `names` are {list(names)}; expected a man and a woman of table 9")
+                raise UsageError(f"{where}: `names` are {list(names)}; expected a man and a woman of table 9")
             yield _clip(element, names, genders, image, PurePosixPath(image.name).stem)
 
     def _own_clips(self) -> Iterator[Clip]:
@@ -258,10 +258,10 @@ def _record(line: str, where: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
     except ValueError as error:
-        raise RequestError(f"{where}: not JSON ({error}); fetch the file again") from None
+        raise UsageError(f"{where}: not JSON ({error}); fetch the file again") from None
     missing = [name for name in (*needed, "names", "image_name") if name not in record]
     if missing:
-        raise RequestError(f"{where}: the field {missing[0]!r} is missing; it has {', '.join(record)}")
+        raise UsageError(f"{where}: the field {missing[0]!r} is missing; it has {', '.join(record)}")
     return dict(record)
 
 
@@ -283,7 +283,7 @@ def _drawn(names: Names, genders: Sequence[str], nep: str, place: int) -> tuple[
 
 
 def read_elements(path: Path) -> ElementsForm:
-    """Return the narrative elements in a file; RequestError, naming the field, for anything malformed."""
+    """Return the narrative elements in a file; UsageError, naming the field, for anything malformed."""
     from equivox.configs import read_config_file
     from equivox.dataset_builders.genres_elements import ElementsForm
 
@@ -291,7 +291,7 @@ def read_elements(path: Path) -> ElementsForm:
 
 
 def read_image_prompts(path: Path) -> ImagePromptsForm:
-    """Return the descriptions of images in a file; RequestError, naming the field, for anything malformed."""
+    """Return the descriptions of images in a file; UsageError, naming the field, for anything malformed."""
     from equivox.configs import read_config_file
     from equivox.dataset_builders.genres_elements import ImagePromptsForm
 
@@ -313,15 +313,15 @@ def declared_neps(declared: ElementsForm) -> Iterator[tuple[Element, Sequence[st
     seen: set[str] = set()
     for entry in declared.elements:
         if entry.relationship not in known:
-            raise RequestError(
+            raise UsageError(
                 f"{ELEMENTS}: element {entry.id!r} names the relationship {entry.relationship!r}"
                 f"{nearest(entry.relationship, known)}; known: {', '.join(known)}, or declare it under `relationships`"
             )
         if entry.id in seen:
-            raise RequestError(f"{ELEMENTS}: two elements are called {entry.id!r}; give each its own `id`")
+            raise UsageError(f"{ELEMENTS}: two elements are called {entry.id!r}; give each its own `id`")
         for pair in entry.names:
             if pair[0] == pair[1]:
-                raise RequestError(f"{ELEMENTS}: element {entry.id!r} names both characters {pair[0]!r}; use two names")
+                raise UsageError(f"{ELEMENTS}: element {entry.id!r} names both characters {pair[0]!r}; use two names")
         seen.add(entry.id)
         own = declared.relationships.get(entry.relationship)
         element = Element(

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import write_text
 from equivox.core.hashing import digest
 from equivox.core.progress import Progress, no_progress
@@ -72,7 +72,7 @@ def describe(
 
     Raises
     ------
-    RequestError
+    UsageError
         An `output` that was edited by hand, a simulated model, or a request that the engine cannot answer.
     RunError
         The engine can no longer answer; what it answered is stored.
@@ -126,11 +126,11 @@ def _write(output: Path, model: str, seed: int, made: Mapping[str, Mapping[str, 
 
 
 def _check_unedited(output: Path) -> None:
-    """Raise RequestError for a file that somebody changed after it was written: their work would be lost."""
+    """Raise UsageError for a file that somebody changed after it was written: their work would be lost."""
     if output.exists():
         there = read_image_prompts(output)
         if there.made_by.get("checksum") != _checksum(there.prompts):
-            raise RequestError(f"`output` {output} was written or edited by hand; move it away or name another file")
+            raise UsageError(f"`output` {output} was written or edited by hand; move it away or name another file")
 
 
 def _checksum(prompts: Mapping[str, Sequence[str]]) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import read_config_file
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import write_whole
 from equivox.core.lazy import torch
 from equivox.core.progress import Event, Progress, no_progress
@@ -53,14 +53,14 @@ def read_image_settings(path: Path | None) -> ImageSettings:
 def wanted_images(builder: Genres) -> tuple[list[tuple[Path, str]], int]:
     """Return the images that a source names but lacks, with their prompts, and the number of existing images.
 
-    RequestError if a missing image has no prompt.
+    UsageError if a missing image has no prompt.
     """
     wanted, there = [], 0
     for path, description in builder.image_prompts():
         if path.is_file():
             there += 1
         elif description is None:
-            raise RequestError(
+            raise UsageError(
                 f"{builder.relative(path)} is missing and has no prompt; give its element `image_prompts`, or let a "
                 "model write them with `equivox data make describe`"
             )
@@ -127,12 +127,12 @@ _EXTRA = (
 
 @contextmanager
 def _opening(name: str) -> Iterator[None]:
-    """Turn the errors of a model that cannot be loaded into a RequestError."""
+    """Turn the errors of a model that cannot be loaded into a UsageError."""
     try:
         yield
     except (OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0]
-        raise RequestError(f"the image model {name!r} cannot be opened ({reason}); get it first") from None
+        raise UsageError(f"the image model {name!r} cannot be opened ({reason}); get it first") from None
 
 
 def paint(settings: ImageSettings, prompt: str, seed: int) -> Any:
@@ -164,7 +164,7 @@ def _pipelines(settings: ImageSettings) -> list[Any]:
 
         cuda = torch.cuda.is_available()
     except ModuleNotFoundError:
-        raise RequestError(_EXTRA) from None
+        raise UsageError(_EXTRA) from None
     options = {"torch_dtype": torch.float16 if cuda else torch.float32, "use_safetensors": True}
     loaded = []
     for kind, name in (
@@ -199,7 +199,7 @@ def _clip(name: str) -> tuple[Any, Any]:
 
         device = "cuda" if torch.cuda.is_available() else "cpu"
     except ModuleNotFoundError:
-        raise RequestError(_EXTRA) from None
+        raise UsageError(_EXTRA) from None
     with _opening(name):
         model = CLIPModel.from_pretrained(name)
         processor = CLIPProcessor.from_pretrained(name)

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import config_names, read_config_file
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.lazy import pq
 from equivox.dataset_builders.base import normal
 from equivox.dataset_builders.l2_arctic import CLIP_NAME
@@ -52,22 +52,22 @@ def open_hub_file(name: str) -> HubFile:
     """Return the copy called `name`: a packaged one, or a YAML file."""
     known = config_names("hub")
     if not name.endswith((".yaml", ".yml")) and name not in known:
-        raise RequestError(f"unknown copy {name!r}{nearest(name, known)}; known: {', '.join(known)}, or a .yaml file")
+        raise UsageError(f"unknown copy {name!r}{nearest(name, known)}; known: {', '.join(known)}, or a .yaml file")
     declared = read_config_file(HubFile, name, "hub")
     missing = [column for column in _NEEDED[declared.corpus] if column not in declared.columns]
     if missing:
-        raise RequestError(f"{name}: `columns` lacks {missing[0]!r}, which {declared.corpus} needs")
+        raise UsageError(f"{name}: `columns` lacks {missing[0]!r}, which {declared.corpus} needs")
     return declared
 
 
 def download(copy: HubFile, revision: str | None) -> Path:
     """Return the folder of a pinned snapshot, downloaded if necessary; HF_HOME and HF_HUB_OFFLINE are honoured.
 
-    RequestError without a full commit hash (a branch can change), and if the Hub refuses the download.
+    UsageError without a full commit hash (a branch can change), and if the Hub refuses the download.
     """
     pinned = revision or copy.revision
     if pinned is None or not _COMMIT.fullmatch(pinned):
-        raise RequestError(
+        raise UsageError(
             f"`revision` must be a commit of {copy.hf_repo}, 40 hexadecimal digits, got {pinned!r}; its page "
             "huggingface.co/datasets/<repository>/commits/main shows them"
         )
@@ -84,12 +84,12 @@ def download(copy: HubFile, revision: str | None) -> Path:
             )
         )
     except LocalEntryNotFoundError as error:
-        raise RequestError(
+        raise UsageError(
             f"{copy.hf_repo} at {pinned[:12]} is not on this machine and could not be downloaded; "
             "name a snapshot with `--source`, or go online (HF_HUB_OFFLINE unset)"
         ) from error
     except (HfHubHTTPError, OSError) as error:
-        raise RequestError(f"{copy.hf_repo} could not be downloaded: {' '.join(str(error).split())[:200]}") from error
+        raise UsageError(f"{copy.hf_repo} could not be downloaded: {' '.join(str(error).split())[:200]}") from error
 
 
 @contextmanager
@@ -98,7 +98,7 @@ def original_layout(
 ) -> Iterator[Path]:
     """Yield a folder below `scratch` with the rows of a snapshot in the original layout; it is removed afterwards.
 
-    `demographics` is the VideoDemographics.csv that CREMA-D's copies lack. RequestError for missing columns.
+    `demographics` is the VideoDemographics.csv that CREMA-D's copies lack. UsageError for missing columns.
     """
     if copy.corpus == "genres":
         yield snapshot
@@ -107,9 +107,9 @@ def original_layout(
         path for path in snapshot.rglob("*.parquet") if copy.split is None or path.name.startswith(f"{copy.split}-")
     )
     if not shards:
-        raise RequestError(f"{snapshot} holds no parquet file; name the folder of a snapshot of {copy.hf_repo}")
+        raise UsageError(f"{snapshot} holds no parquet file; name the folder of a snapshot of {copy.hf_repo}")
     if copy.corpus == "crema_d" and (demographics is None or not demographics.is_file()):
-        raise RequestError(
+        raise UsageError(
             f"{copy.hf_repo} tells neither sex nor race nor age: give the {DEMOGRAPHICS} of the original distribution "
             "with `--demographics`"
         )
@@ -143,7 +143,7 @@ def _rows(copy: HubFile, shards: list[Path]) -> Iterator[dict[str, Any]]:
         has = file.schema_arrow.names
         for ours, theirs in copy.columns.items():
             if theirs not in has:
-                raise RequestError(
+                raise UsageError(
                     f"{shard.name} of {copy.hf_repo} has no column {theirs!r} for {ours}{nearest(theirs, has)}; "
                     f"it has {', '.join(has)}: give a copy's YAML file with other `columns`"
                 )
@@ -156,7 +156,7 @@ def _clip(copy: HubFile, row: Mapping[str, Any]) -> tuple[str, bytes]:
     """Return the name and the bytes of a row's clip."""
     audio = row["audio"]
     if not isinstance(audio, Mapping) or audio.get("bytes") is None:
-        raise RequestError(
+        raise UsageError(
             f"the column {copy.columns['audio']!r} of {copy.hf_repo} holds no audio bytes; name the column that does"
         )
     return PurePosixPath(str(row.get("file") or audio.get("path") or "")).name, audio["bytes"]
@@ -182,7 +182,7 @@ def _lay_out_l2_arctic(copy: HubFile, shards: list[Path], folder: Path) -> None:
         name, data = _clip(copy, row)
         speaker, text = str(row["speaker"]), " ".join(str(row["text"] or "").split())
         if not _PLAIN_NAME.fullmatch(speaker):
-            raise RequestError(f"{copy.hf_repo} calls a speaker {speaker!r}; a code of letters and digits is needed")
+            raise UsageError(f"{copy.hf_repo} calls a speaker {speaker!r}; a code of letters and digits is needed")
         speakers[speaker] = (normal(str(row["gender"])) or "", normal(str(row["accent"])) or "")
         stem = PurePosixPath(name).stem
         if CLIP_NAME.fullmatch(stem) is None:

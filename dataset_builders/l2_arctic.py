@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.media import sha256
 from equivox.dataset_builders.base import (
     Builder,
@@ -57,7 +57,7 @@ class L2Arctic(Builder):
 
     def _check_source(self) -> None:
         if not self._folders():
-            raise RequestError(
+            raise UsageError(
                 f"{self.source} is not L2-ARCTIC: expected <SPEAKER>/wav/ and <SPEAKER>/transcript/, "
                 f"{found_instead(self.source)}; give the folder with all speakers, each one unpacked"
             )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.fields import typed
 from equivox.core.hashing import digest
 from equivox.core.plugins import Plugin, told_in_one_line
@@ -43,7 +43,7 @@ def openers() -> Mapping[str, Opener]:
 
 
 def _refused(plugin: Plugin) -> Opener:
-    """Return a function that opens nothing: it raises RequestError with the reason why the plug-in is refused."""
+    """Return a function that opens nothing: it raises UsageError with the reason why the plug-in is refused."""
     return lambda source, data: plugin.use()
 
 
@@ -57,7 +57,7 @@ def open_genres(source: DataSource, data: str | Path | None) -> Corpus:
     samples = tuple(sample for sample in whole.samples if sample.columns["relationship"] == relationship)
     if not samples:
         known = sorted({str(sample.columns["relationship"]) for sample in whole.samples})
-        raise RequestError(
+        raise UsageError(
             f"{source.corpus}: no element has the relationship {relationship!r}{nearest(relationship, known)}; "
             f"there are {', '.join(known)}"
         )
@@ -83,7 +83,7 @@ def open_corpus(source: DataSource, data: str | Path | None) -> Corpus:
     with told_in_one_line(f"the data-set builder {name}"):
         corpus = opener(source, data)
         if (odd := _odd(corpus)) is not None:
-            raise RequestError(f"the data-set builder {name} {odd}")
+            raise UsageError(f"the data-set builder {name} {odd}")
         return corpus
 
 
@@ -104,7 +104,7 @@ def _odd(corpus: object) -> str | None:
                 return f"gave {sample.sample_id!r:.60} NaN as {unknown[0]}, which would be a group; use None instead"
             " ".join([sample.sample_id, *map(str, sample.columns.values())]).encode()
             seen.add(sample.sample_id)
-    except (RequestError, UnicodeEncodeError) as error:
+    except (UsageError, UnicodeEncodeError) as error:
         return f"gave a corpus with an odd field: {error}"
     return None
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import file_hash
 from equivox.core.hashing import digest
 from equivox.core.task import Column, DataSource, in_single_braces, placeholders_of
@@ -36,7 +36,7 @@ def open_texts(source: DataSource) -> Corpus:
 
     A row is called by its column `id`, or by its number. A cell that is empty, or that says that a value is missing, is
     None; `values` may declare such a text as a value. A column of objects or lists has a column for each part, such as
-    `messages.0.content`. RequestError for a table that cannot be read, an id that is there twice, values that are not
+    `messages.0.content`. UsageError for a table that cannot be read, an id that is there twice, values that are not
     declared, and a row in which a swap would change nothing.
     """
     assert source.table is not None
@@ -55,7 +55,7 @@ def open_texts(source: DataSource) -> Corpus:
         item = str(row.get("id") or f"{number:06d}")
         names[item] += 1
         if names[item] > 1:
-            raise RequestError(
+            raise UsageError(
                 f"{path.name}, row {number}: the id {item!r} is there twice; make it unique or, where rows share "
                 "it, give it another name, such as `columns: {shared_id: id}`"
             )
@@ -63,7 +63,7 @@ def open_texts(source: DataSource) -> Corpus:
         samples += _swapped(row, source, number, len(names) - 1) if source.swap else [text_sample(item, row)]
     if not samples:
         kept = f", of {left_out:,}, that `where` keeps" if left_out else ""
-        raise RequestError(f"{path.name} has no row{kept}; a row holds one text")
+        raise UsageError(f"{path.name} has no row{kept}; a row holds one text")
     _refuse_undeclared(samples, source)
     given = (source.columns, source.where, source.values, source.swap)
     notes = [f"rows left out by `where`: {left_out:,} of {left_out + len(names):,}"] * bool(left_out)
@@ -76,7 +76,7 @@ def open_texts(source: DataSource) -> Corpus:
 
 
 def columns_of(source: DataSource) -> Columns:
-    """Return the columns of a table as its task names them; RequestError for a table that cannot be read."""
+    """Return the columns of a table as its task names them; UsageError for a table that cannot be read."""
     assert source.table is not None
     read = read_columns(source.table)
     return flattened(renamed(read, source.columns, where=source.table.name, option="columns.{}"))
@@ -101,20 +101,20 @@ def of_every_group(corpus: Corpus, source: DataSource) -> Corpus:
 
 
 def _refuse_undeclared(samples: Sequence[Sample], source: DataSource) -> None:
-    """Raise RequestError for values, of columns of the table or of groups of a swap, that `values` does not declare."""
+    """Raise UsageError for values, of columns of the table or of groups of a swap, that `values` does not declare."""
     for name, allowed in source.values.items():
         found = Counter(str(sample.columns[name]) for sample in samples if sample.columns[name] not in (None, *allowed))
         refuse_undeclared(str(source.table), name, found, allowed)
 
 
 def _refuse_missing(table: Mapping[str, Sequence[Any]], source: DataSource) -> None:
-    """Raise RequestError for columns that `where` or `values` names and the table lacks, and for swapped ones."""
+    """Raise UsageError for columns that `where` or `values` names and the table lacks, and for swapped ones."""
     assert source.table is not None
     made = {*source.swap, *(name for swaps in source.swap.values() for name in swaps)}
     for option, names in (("where", source.where), ("values", source.values)):
         for name in names:
             if name not in table and not (option == "values" and name in made):
-                raise RequestError(
+                raise UsageError(
                     f"`{option}` names {name!r}, which {source.table.name} lacks; it has {', '.join(table)}"
                 )
     if source.swap:
@@ -122,9 +122,9 @@ def _refuse_missing(table: Mapping[str, Sequence[Any]], source: DataSource) -> N
 
 
 def _refuse_made(made: Set[str], columns: Iterable[str], table: Path) -> None:
-    """Raise RequestError for a column of a table that its swap makes."""
+    """Raise UsageError for a column of a table that its swap makes."""
     for name in sorted(made & {*columns}):
-        raise RequestError(
+        raise UsageError(
             f"`swap` makes the column {name!r}, and {table.name} has one; rename it with `columns`, or do not swap"
         )
 
@@ -143,7 +143,7 @@ def _swapped(row: Mapping[str, Column], source: DataSource, number: int, place: 
     texts = [text for text in row.values() if isinstance(text, str)]
     for name in placeholders:
         if name not in source.in_prompts and not any(f"{{{name}}}" in text for text in texts):
-            raise RequestError(
+            raise UsageError(
                 f"{source.table.name}, row {number}: no text has {{{name}}}, so that the swap would change nothing; "
                 f"put {{{name}}} where the word belongs, or leave the row out"
             )
@@ -166,11 +166,11 @@ def _swapped(row: Mapping[str, Column], source: DataSource, number: int, place: 
 
 
 def _of_row(word: str, row: Mapping[str, Column], where: str, group: str) -> str:
-    """Return a group's word; a placeholder in it is the row's column of that name. RequestError if that is empty."""
+    """Return a group's word; a placeholder in it is the row's column of that name. UsageError if that is empty."""
     for name in placeholders_of(word):
         if row.get(name) is None:
             lacking = "is empty" if name in row else f"is not there; the table has {', '.join(row)}"
-            raise RequestError(f"{where}: the column {name!r}, which `swap` gives to {group}, {lacking}")
+            raise UsageError(f"{where}: the column {name!r}, which `swap` gives to {group}, {lacking}")
     return str(_filled(word, {name: str(row[name]) for name in placeholders_of(word)}))
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from equivox.core.errors import RequestError, RunError
+from equivox.core.errors import RunError, UsageError
 from equivox.core.files import file_hash, whole_folder
 from equivox.core.lazy import datasets, pa, pq, soundfile
 from equivox.core.media import AudioFacts
@@ -80,7 +80,7 @@ def build(
 
     Raises
     ------
-    RequestError
+    UsageError
         The folder contains files that no build wrote, or cannot be made.
     RunError
         The build could not be finished: a full disk, or a source that changed while it was read.
@@ -101,7 +101,7 @@ def build(
 def read_record(folder: Path) -> dict[str, Any] | None:
     """Return the record of an earlier build; None for a folder that is missing or empty.
 
-    RequestError for a folder with files that no build wrote, because a rebuild replaces the whole folder.
+    UsageError for a folder with files that no build wrote, because a rebuild replaces the whole folder.
     """
     if not folder.exists():
         return None
@@ -111,7 +111,7 @@ def read_record(folder: Path) -> dict[str, Any] | None:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     foreign = sorted(names - {RECORD, CARD, *record.get("files", {})})
     if foreign:
-        raise RequestError(
+        raise UsageError(
             f"{folder} holds files that were not built here ({listed(foreign)}); move them or choose another folder"
         )
     return record or None

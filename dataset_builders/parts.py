@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.files import shortened
 from equivox.dataset_builders.plain_tables import Columns
 from equivox.dataset_builders.table_limits import refuse_large
@@ -23,7 +23,7 @@ _FIRST_ENTRIES, _DEEPEST = 1_000, 50
 
 
 def renamed(columns: Columns, names: Mapping[str, str], *, where: str, option: str) -> Columns:
-    """Return the columns with some also under other names: ours → theirs; RequestError for one that is not there.
+    """Return the columns with some also under other names: ours → theirs; UsageError for one that is not there.
 
     A part of an entry that is an object or a list is named by its path, such as `response.body.choices.0.message`, or
     `messages.-1.content` from the end of a list; an entry without this part is missing.
@@ -32,7 +32,7 @@ def renamed(columns: Columns, names: Mapping[str, str], *, where: str, option: s
     for ours, theirs in names.items():
         column = columns[theirs] if theirs in columns else _parts(columns, theirs)
         if column is None:
-            raise RequestError(
+            raise UsageError(
                 f"`{option.format(ours)}` names the column {theirs!r}, which {where} lacks{nearest(theirs, columns)}; "
                 f"it has {names_of(columns)}"
             )
@@ -45,7 +45,7 @@ def flattened(columns: Columns) -> Columns:
     """Return the columns, with one for each part of those that hold objects or lists, named by its path.
 
     The parts are those of the first objects and lists of the column; a row that lacks one, or has an object or a list
-    in its place, has None there. What is true or false is a word. RequestError for more parts than a table has columns.
+    in its place, has None there. What is true or false is a word. UsageError for more parts than a table has columns.
 
     >>> flattened({"id": [1, 2], "messages": [[], [{"role": "user", "content": "Hello"}]]})
     {'id': [1, 2], 'messages.0.role': [None, 'user'], 'messages.0.content': [None, 'Hello']}

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import shortened, table_bytes
 from equivox.core.lazy import pa, pq
 from equivox.core.text import how_many, parsed_json
@@ -40,24 +40,24 @@ def read_columns(path: str | Path) -> Columns:
     file holds as bytes is left out; `embedded.unpacked_media` has the files.
     Numbers that stand for words in a data set of the Hub (`ClassLabel`) are read as these words. Of an Excel file the
     one sheet with entries is read: the values that formulas last had, and none where a cell shows an error (#N/A).
-    Raises RequestError for a file that cannot be read, for one without rows and, before it is expanded, for one that is
+    Raises UsageError for a file that cannot be read, for one without rows and, before it is expanded, for one that is
     too large.
     """
     path = Path(path)
     kind = path.suffix.lower()
     if path.is_dir():
-        raise RequestError(
+        raise UsageError(
             f"{path} is a folder; make it one file by `datasets`: `load_dataset({path.name!r}, split='train')`, or "
             f"`load_from_disk({path.name!r})` of what was saved to disk, and then `.to_parquet('table.parquet')`"
         )
     if kind not in FORMATS:
         ending = repr(path.suffix or "no ending")
-        raise RequestError(f"{path}: a table ends in {', '.join(FORMATS)}, got {ending}; save it as one of them")
+        raise UsageError(f"{path}: a table ends in {', '.join(FORMATS)}, got {ending}; save it as one of them")
     try:
         if path.exists() and not path.is_file():  # a pipe or a device may never end
-            raise RequestError(f"{path} is no file; save the table as one")
+            raise UsageError(f"{path} is no file; save the table as one")
         if (size := path.stat().st_size) > MOST_BYTES:
-            raise RequestError(too_large(path, f"{size:,} bytes", f"{MOST_BYTES:,}"))
+            raise UsageError(too_large(path, f"{size:,} bytes", f"{MOST_BYTES:,}"))
         if kind == ".parquet":
             columns = _parquet(path)
         elif kind == ".xlsx":
@@ -70,19 +70,19 @@ def read_columns(path: str | Path) -> Columns:
             else:
                 columns = _json(path, text) if kind == ".json" else of_records(_json_lines(path, text), str(path))
     except OSError as error:
-        raise RequestError(f"cannot read {path.name} ({error.strerror or error}); check the path") from None
+        raise UsageError(f"cannot read {path.name} ({error.strerror or error}); check the path") from None
     except UnicodeError as error:
         what = "CSV" if kind == ".csv" else kind[1:]
-        raise RequestError(f"cannot read {path.name} as {what} ({error}); {SAVE}") from None
+        raise UsageError(f"cannot read {path.name} as {what} ({error}); {SAVE}") from None
     if not columns or not next(iter(columns.values())):
-        raise RequestError(f"{path} has no rows; give a table with a row per entry")
+        raise UsageError(f"{path} has no rows; give a table with a row per entry")
     return columns
 
 
 def column_names(path: Path) -> list[str]:
     """Return the names of a file's columns, with those that hold files; of a CSV or TSV its first line alone is read.
 
-    RequestError as `read_columns`, as far as it is read.
+    UsageError as `read_columns`, as far as it is read.
     """
     kind = path.suffix.lower()
     if kind == ".parquet":
@@ -95,7 +95,7 @@ def column_names(path: Path) -> list[str]:
             rows = _reader(list(itertools.islice(file, _FIRST_LINES)), "\t" if kind == ".tsv" else ",")
             return [name.strip() for name in next((row for row in rows if row), [])]
     except (OSError, UnicodeError, csv.Error) as error:
-        raise RequestError(f"cannot read {path.name} as CSV ({error}); {SAVE}") from None
+        raise UsageError(f"cannot read {path.name} as CSV ({error}); {SAVE}") from None
 
 
 def as_columns(table: Any) -> Columns:
@@ -105,9 +105,9 @@ def as_columns(table: Any) -> Columns:
     names = getattr(table, "column_names", getattr(table, "columns", ()))
     if isinstance(names, Mapping):  # of a data set by split
         first = next(iter(names), "")
-        raise RequestError(f"the table has splits, {', '.join(names)}; give one, such as table[{first!r}]")
+        raise UsageError(f"the table has splits, {', '.join(names)}; give one, such as table[{first!r}]")
     if doubled := [name for name, times in Counter(names).items() if times > 1]:
-        raise RequestError(f"the table has the column {str(doubled[0])!r} twice; name each column once")
+        raise UsageError(f"the table has the column {str(doubled[0])!r} twice; name each column once")
     for method in ("to_pydict", "to_dict"):  # of pyarrow; of pandas
         if hasattr(table, method):
             table = table.to_dict("list") if hasattr(table, "iloc") else getattr(table, method)()
@@ -116,15 +116,15 @@ def as_columns(table: Any) -> Columns:
         return _of_mapping(table, "the table")
     if isinstance(table, Iterable) and not isinstance(table, bytes):
         return of_records(list(table), "the table")
-    raise RequestError(f"{type(table).__name__} is no table; give a file, a data frame, or a list of records")
+    raise UsageError(f"{type(table).__name__} is no table; give a file, a data frame, or a list of records")
 
 
 def of_records(records: Sequence[Any], where: str) -> Columns:
-    """Return the columns of records, with None for missing keys; RequestError for an entry that is not a record."""
+    """Return the columns of records, with None for missing keys; UsageError for an entry that is not a record."""
     names: dict[str, None] = {}
     for number, record in enumerate(records, start=1):
         if not isinstance(record, Mapping):
-            raise RequestError(f"{where}, row {number}: expected an object with names, got {record!r:.40}")
+            raise UsageError(f"{where}, row {number}: expected an object with names, got {record!r:.40}")
         names |= dict.fromkeys(map(str, record))
         refuse_large(where, len(names), len(records))
     return {name: [record.get(name) for record in records] for name in names}
@@ -135,13 +135,11 @@ def _of_mapping(table: Mapping[Any, Any], where: str) -> Columns:
     refuse_large(where, len(table))
     for name, column in table.items():
         if isinstance(column, str | bytes | Mapping) or not isinstance(column, Iterable):
-            raise RequestError(
-                f"{where}: {str(name)!r} is a {type(column).__name__}, not a column; give a list per name"
-            )
+            raise UsageError(f"{where}: {str(name)!r} is a {type(column).__name__}, not a column; give a list per name")
         columns[str(name)] = list(column)
     if len({len(column) for column in columns.values()}) > 1:
         told = ", ".join(f"{name} {len(column)}" for name, column in columns.items())
-        raise RequestError(f"{where}: columns have unequal lengths ({told}); give one entry per row")
+        raise UsageError(f"{where}: columns have unequal lengths ({told}); give one entry per row")
     return columns
 
 
@@ -160,19 +158,19 @@ def _of_rows(path: Path, rows: Sequence[Sequence[Any]]) -> Columns:
 def _named(path: Path, header: Sequence[str], columns: Sequence[list[Any]]) -> Iterator[tuple[str, list[Any]]]:
     """Yield each column with its name, without those that have neither a name nor an entry.
 
-    The first may lack its name, as an index has none. RequestError for another one, and for a name that is there twice.
+    The first may lack its name, as an index has none. UsageError for another one, and for a name that is there twice.
     """
     seen = set()
     for place, (name, column) in enumerate(zip(header, columns, strict=True), start=1):
         if not name and all(cell is None for cell in column):
             continue
         if not name and place > 1:
-            raise RequestError(
+            raise UsageError(
                 f"{path}: column {place} has entries and no name; the first line must name every column, so take out "
                 "what stands above the header"
             )
         if name in seen:
-            raise RequestError(f"{path}: the column {name!r} is there twice; name each column once")
+            raise UsageError(f"{path}: the column {name!r} is there twice; name each column once")
         seen.add(name)
         yield name, column
 
@@ -200,7 +198,7 @@ def _reader(lines: Sequence[str], usual: str = ",") -> Any:
 def _rows(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
     """Yield each row of a CSV that has a cell, the header first, with the number of its first line.
 
-    RequestError for a row with more or fewer cells than the header, and for a quote that is not closed.
+    UsageError for a row with more or fewer cells than the header, and for a quote that is not closed.
     """
     width = 0
     while True:
@@ -208,14 +206,14 @@ def _rows(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            raise RequestError(
+            raise UsageError(
                 f"{path}, line {number}: not a row of a CSV ({error}); is there a quote that is not closed?"
             ) from None
         if cells is None:
             return
         width = width or len(cells)
         if cells and len(cells) != width:
-            raise RequestError(
+            raise UsageError(
                 f"{path}, line {number}: {how_many(len(cells), 'cell')}, but the header has {width}; put a cell with "
                 f"{reader.dialect.delimiter!r} into quotes, leave no cell out, and begin the table with its header"
             )
@@ -230,7 +228,7 @@ def _json_lines(path: Path, text: str) -> list[Any]:
             try:
                 records.append(parsed_json(line))
             except ValueError as error:
-                raise RequestError(f"{path}, line {number}: not JSON ({error}); give one object a line") from None
+                raise UsageError(f"{path}, line {number}: not JSON ({error}); give one object a line") from None
     return records
 
 
@@ -241,7 +239,7 @@ def _json(path: Path, text: str) -> Columns:
         # Libraries write an object a line under this ending, too.
         if text.lstrip().startswith("{") and getattr(error, "msg", "") == "Extra data":
             return of_records(_json_lines(path, text), str(path))
-        raise RequestError(
+        raise UsageError(
             f"{path}: not JSON ({error}); give a list of objects, or one object a line as .jsonl"
         ) from None
     if isinstance(document, Mapping):
@@ -254,13 +252,13 @@ def _json(path: Path, text: str) -> Columns:
         return _of_mapping(document, str(path))
     if isinstance(document, list):
         return of_records(document, str(path))
-    raise RequestError(f"{path}: expected a list of objects, got {document!r:.40}")
+    raise UsageError(f"{path}: expected a list of objects, got {document!r:.40}")
 
 
 def _records_in(path: Path, document: Mapping[str, Any]) -> list[Any]:
     """Return the longest list of objects in a document, which says more beside it; [] if it has none.
 
-    RequestError if another one holds objects of the same kind, such as the next split of a data set.
+    UsageError if another one holds objects of the same kind, such as the next split of a data set.
     """
     inner = [("", document), *((f"{name}.", part) for name, part in document.items() if isinstance(part, Mapping))]
     inner = [(above, part) for above, part in inner if above != "schema."]  # where pandas describes the columns
@@ -273,7 +271,7 @@ def _records_in(path: Path, document: Mapping[str, Any]) -> list[Any]:
     longest = max(lists, key=lambda name: len(lists[name]), default="")
     for name in (one for one in lists if one != longest):
         if 2 * len(lists[longest][0].keys() & lists[name][0].keys()) > len(lists[name][0]):
-            raise RequestError(f"{path} has two tables, {longest} and {name}; give each a file of its own")
+            raise UsageError(f"{path} has two tables, {longest} and {name}; give each a file of its own")
     return lists.get(longest, [])
 
 
@@ -282,25 +280,23 @@ def _parquet(path: Path) -> Columns:
         about = pq.ParquetFile(path)
         refuse_large(str(path), about.metadata.num_columns, about.metadata.num_rows)
         if doubled := [name for name, times in Counter(about.schema_arrow.names).items() if times > 1]:
-            raise RequestError(f"{path}: the column {doubled[0]!r} is there twice; name each column once")
+            raise UsageError(f"{path}: the column {doubled[0]!r} is there twice; name each column once")
         leaves = [about.schema.column(place) for place in range(about.metadata.num_columns)]
         # Texts have a logical type; what has none is a file, or another thing that nobody reads as text.
         raw = {leaf.path for leaf in leaves if "BYTE_ARRAY" in leaf.physical_type and leaf.logical_type.type == "NONE"}
         if (size := table_bytes(path, most=MOST_BYTES, leaving_out=raw)) > MOST_BYTES:
-            raise RequestError(too_large(path, f"{size:,} bytes or more in memory", f"{MOST_BYTES:,}"))
+            raise UsageError(too_large(path, f"{size:,} bytes or more in memory", f"{MOST_BYTES:,}"))
         files = tuple(f"{field.name}." for field in about.schema_arrow if holds_bytes(field.type))
         names = [leaf.path for leaf in leaves if leaf.path not in raw and not f"{leaf.path}.".startswith(files)]
         if not names:
-            raise RequestError(f"{path}: every column holds bytes, as files are; add one with texts or groups")
+            raise UsageError(f"{path}: every column holds bytes, as files are; add one with texts or groups")
         columns: Columns = (about.read(columns=names) if raw else pq.read_table(path)).to_pydict()
         for name, labels in _class_labels(about.schema_arrow).items():
             if name in columns:
                 own = columns[name]
                 columns[name] = [labels.get(code, code) if isinstance(code, int) else code for code in own]
     except pa.ArrowException as error:
-        raise RequestError(
-            f"cannot read {path.name} as parquet ({str(error).splitlines()[0]}); write it again"
-        ) from None
+        raise UsageError(f"cannot read {path.name} as parquet ({str(error).splitlines()[0]}); write it again") from None
     return columns
 
 
@@ -328,7 +324,7 @@ def read_table(path: Path, required: Sequence[str], *, strip: bool = True) -> li
 def read_numbered_table(path: Path, required: Sequence[str], *, strip: bool = True) -> list[tuple[int, dict[str, str]]]:
     """Read a CSV with a header and return its rows, each with the number of its first line; empty lines are skipped.
 
-    Raises RequestError, naming the file and the line, for a file that is not a CSV in UTF-8, NUL bytes, a quote that is
+    Raises UsageError, naming the file and the line, for a file that is not a CSV in UTF-8, NUL bytes, a quote that is
     not closed, a row with more or fewer cells than the header, a column that is there twice, and a missing required
     column. Columns without a name at the end of a table, as spreadsheets leave them, are not read.
     """
@@ -343,7 +339,7 @@ def read_numbered_table(path: Path, required: Sequence[str], *, strip: bool = Tr
     for number, row in rows:
         cells = row[: len(header)]
         if any(_swallowed(cell, len(header), reader.dialect.delimiter) for cell in cells):
-            raise RequestError(
+            raise UsageError(
                 f"{path}, line {number}: a quote that opens here closes only in line {reader.line_num}, and the text "
                 "between them looks like rows; close the quote, or write the cell in one line"
             )
@@ -352,20 +348,20 @@ def read_numbered_table(path: Path, required: Sequence[str], *, strip: bool = Tr
 
 
 def _csv_text(path: Path) -> list[str]:
-    """Return the lines of a CSV in UTF-8; RequestError for a file that is not one."""
+    """Return the lines of a CSV in UTF-8; UsageError for a file that is not one."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise RequestError(f"{path} is missing; the corpus needs this table") from None
+        raise UsageError(f"{path} is missing; the corpus needs this table") from None
     except OSError as error:
-        raise RequestError(f"cannot read {shortened(str(path))}: {error.strerror or error}; check the path") from error
+        raise UsageError(f"cannot read {shortened(str(path))}: {error.strerror or error}; check the path") from error
     at = data.find(0)
     if at >= 0:
-        raise RequestError(f"{path}, line {_line(data, at)}: a NUL byte, so not a CSV in UTF-8; save it as one")
+        raise UsageError(f"{path}, line {_line(data, at)}: a NUL byte, so not a CSV in UTF-8; save it as one")
     try:
         return io.StringIO(data.decode("utf-8-sig"), newline="").readlines()
     except UnicodeDecodeError as error:
-        raise RequestError(
+        raise UsageError(
             f"{path}, line {_line(data, error.start)}: not a CSV in UTF-8 ({error.reason}); save it as one"
         ) from error
 
@@ -375,12 +371,12 @@ def _line(data: bytes, position: int) -> int:
 
 
 def _check_header(path: Path, header: Sequence[str], required: Sequence[str]) -> None:
-    """Raise RequestError for a missing required column and for one that is there twice."""
+    """Raise UsageError for a missing required column and for one that is there twice."""
     if missing := [name for name in required if name not in header]:
         has = ", ".join(header) or "none"
-        raise RequestError(f"{path}: column {missing[0]!r} is missing; its columns are {shortened(has, 300)}")
+        raise UsageError(f"{path}: column {missing[0]!r} is missing; its columns are {shortened(has, 300)}")
     if doubled := [name for name in header if header.count(name) > 1]:
-        raise RequestError(
+        raise UsageError(
             f"{path}, line 1: the column {doubled[0]!r} is there {header.count(doubled[0])} times; rename or remove one"
         )
 

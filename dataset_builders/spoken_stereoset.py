@@ -25,7 +25,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.media import container_of, sha256
 from equivox.core.plain import split_by
 from equivox.core.progress import Event, Progress, no_progress
@@ -71,16 +71,16 @@ class SpokenStereoSet(Builder):
 
     def _check_source(self) -> None:
         if self.source.name in {"metadata", "speech"} and (self.source.parent / "metadata").is_dir():
-            raise RequestError(f"`source` is {self.source}; give the folder above it, {self.source.parent}")
+            raise UsageError(f"`source` is {self.source}; give the folder above it, {self.source.parent}")
         missing = [name for name in ("metadata/", "speech/") if not (self.source / name).is_dir()]
         if missing:
-            raise RequestError(
+            raise UsageError(
                 f"{self.source} is not laid out like Spoken StereoSet: expected metadata/ and speech/, "
                 f"{found_instead(self.source)}; give the folder of the git clone"
             )
         files = sorted(path for path in (self.source / "metadata").iterdir() if path.suffix.lower() == ".csv")
         if not files:
-            raise RequestError(
+            raise UsageError(
                 f"{self.source / 'metadata'} holds no table: expected <domain>_<version>.csv, such as gender_v1.0.csv, "
                 f"{found_instead(self.source / 'metadata')}"
             )
@@ -96,12 +96,12 @@ class SpokenStereoSet(Builder):
         further = [name for name in header if name not in (*REQUIRED, *_OPTIONAL)]
         named = [name for name in further if path.stem == name or path.stem.startswith(f"{name}_")]
         if not rows or len(named) != 1:
-            raise RequestError(
+            raise UsageError(
                 f"{path}: expected rows, and the column that the file is named after (gender_v1.0.csv has a column "
                 f"gender); its columns beside the common ones are {', '.join(further) or 'none'}"
             )
         if named[0] in {column.name for column in self._of_every_domain()} | {"text", "audio"}:
-            raise RequestError(f"{path}: a domain cannot be called {named[0]!r}; rename its column and its table")
+            raise UsageError(f"{path}: a domain cannot be called {named[0]!r}; rename its column and its table")
         return _Table(named[0], path, rows)
 
     def _of_every_domain(self) -> list[Column]:
@@ -279,7 +279,7 @@ def rouge_l_diversity(
 
     0 means no common words, 1 the same text; the paper's are all below 0.13. Of fewer than two continuations there is
     no average. Source: arXiv 2408.07665, section 3.4, by the package rouge-score; a text that several instances share
-    counts once. `progress` is told of each continuation under the name `stage`. RequestError if rouge-score is not
+    counts once. `progress` is told of each continuation under the name `stage`. UsageError if rouge-score is not
     installed.
 
     Examples
@@ -308,7 +308,7 @@ def _rouge_l() -> Callable[[str, str], float]:
         from rouge_score import tokenizers
         from rouge_score.rouge_scorer import RougeScorer
     except ImportError as error:
-        raise RequestError(
+        raise UsageError(
             "ROUGE-L needs rouge-score; install it in a checkout of equivox: "
             '`pip install -c constraints.txt ".[diversity]"`'
         ) from error

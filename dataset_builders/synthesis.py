@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from equivox.core.errors import RequestError, RunError
+from equivox.core.errors import RunError, UsageError
 from equivox.core.files import whole_folder
 from equivox.core.media import container_of, inspect_audio, sha256
 from equivox.core.progress import Event, Progress, no_progress
@@ -97,24 +97,24 @@ def synthesize(
 
     Raises
     ------
-    RequestError
+    UsageError
         Invalid tables or an invalid template, or an output that is not empty; nothing was written.
     RunError
         The command failed, or wrote no usable audio, for some clips; the others are stored for the next call.
     """
     if not texts or not voices:
-        raise RequestError("`texts` and `voices` need a table each; give at least one CSV for both")
+        raise UsageError("`texts` and `voices` need a table each; give at least one CSV for both")
     domains = _domains(texts, voices)
     clips = [clip for domain in domains for clip in _clips(domain, tts)]
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise RequestError(f"`output` {output} holds files already; name a new folder")
+        raise UsageError(f"`output` {output} holds files already; name a new folder")
     if shutil.which(program := clips[0].command[0]) is None:
-        raise RequestError(f"`tts`: the program {program!r} is not installed; install it or name another command")
+        raise UsageError(f"`tts`: the program {program!r} is not installed; install it or name another command")
     kept = output.with_name(f".{output.name}.clips")
     try:
         kept.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RequestError(f"`output`: cannot write in {output.parent} ({error.strerror}); name another") from error
+        raise UsageError(f"`output`: cannot write in {output.parent} ({error.strerror}); name another") from error
     read_now = _read_all(clips, kept, progress)
     try:
         with whole_folder(output) as partial:
@@ -127,7 +127,7 @@ def synthesize(
 
 
 def read_texts(path: Path) -> tuple[str, list[dict[str, str]]]:
-    """Return the domain of a table of texts, and its rows; RequestError, naming the line, for anything malformed.
+    """Return the domain of a table of texts, and its rows; UsageError, naming the line, for anything malformed.
 
     The columns `labels` and `annotators`, the labels of the continuations as the corpus stores them, are optional.
     """
@@ -135,13 +135,13 @@ def read_texts(path: Path) -> tuple[str, list[dict[str, str]]]:
     known = ("context", *CONTINUATIONS, *LABELLED)
     further = [name for name in (rows[0] if rows else {}) if name not in known]
     if len(further) != 1 or not _DOMAIN.fullmatch(further[0]) or further[0] in REQUIRED:
-        raise RequestError(
+        raise UsageError(
             f"{path}: besides context and the three continuations it needs rows and one column, the domain in "
             f"lower case (accent), got {', '.join(further) or 'none'}"
         )
     for number, row in enumerate(rows, start=2):
         if empty := [name for name, cell in row.items() if not cell and name not in LABELLED]:
-            raise RequestError(f"{path}, line {number}: {empty[0]} is empty; fill it in")
+            raise UsageError(f"{path}, line {number}: {empty[0]} is empty; fill it in")
     return further[0], rows
 
 
@@ -155,7 +155,7 @@ def _domains(texts: Sequence[Path], voices: Sequence[Path]) -> list[_Domain]:
         rows = read_table(path, ("speaker", "voice"))
         named = [name for name in written if rows and name in rows[0]]
         if len(named) != 1:
-            raise RequestError(
+            raise UsageError(
                 f"{path}: it needs rows and the column of one domain of the texts ({', '.join(written)}), besides "
                 f"speaker and voice; its columns are {', '.join(rows[0]) if rows else 'unknown, as it has no rows'}"
             )
@@ -164,7 +164,7 @@ def _domains(texts: Sequence[Path], voices: Sequence[Path]) -> list[_Domain]:
     for name, rows in written.items():
         missing = {row[name] for row in rows} - {row[name] for row in spoken.get(name, ())}
         if missing:
-            raise RequestError(f"no voice for {name} {listed(sorted(missing))}; add one to the table of voices")
+            raise UsageError(f"no voice for {name} {listed(sorted(missing))}; add one to the table of voices")
     return [_Domain(name, written[name], spoken[name]) for name in written]
 
 
@@ -173,12 +173,12 @@ def _check_speakers(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
     for number, row in enumerate(rows, start=2):
         speaker = row["speaker"]
         if not _NAME.fullmatch(speaker):
-            raise RequestError(
+            raise UsageError(
                 f"{path}, line {number}: `speaker` must be letters, digits, '.' or '-', as it is part of a file's "
                 f"name, got {speaker!r}"
             )
         if speaker in seen:
-            raise RequestError(f"{path}, line {number}: the speaker {speaker!r} is there twice; give each its own name")
+            raise UsageError(f"{path}, line {number}: the speaker {speaker!r} is there twice; give each its own name")
         seen.add(speaker)
 
 
@@ -216,14 +216,14 @@ def _template(tts: str, voices: Sequence[Mapping[str, str]]) -> list[str]:
     try:
         words = shlex.split(tts)
     except ValueError as error:
-        raise RequestError(f"`tts` {tts!r} cannot be read as a command ({error}); check its quotes") from None
+        raise UsageError(f"`tts` {tts!r} cannot be read as a command ({error}); check its quotes") from None
     known = {"text", "output", *voices[0]}
     fields = [field for word in words for field in _FIELD.findall(word)]
     for field in fields:
         if field not in known:
-            raise RequestError(f"`tts` asks for {{{field}}}, which no table has; known: {', '.join(sorted(known))}")
+            raise UsageError(f"`tts` asks for {{{field}}}, which no table has; known: {', '.join(sorted(known))}")
     if "output" not in fields:
-        raise RequestError(
+        raise UsageError(
             f"`tts` must be {ESPEAK} or a command with {{output}} where it writes, such as "
             f"'piper --model {{voice}} --output_file {{output}}', got {tts!r}"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 
 MOST_BYTES, MOST_COLUMNS, MOST_CELLS = 2 << 30, 10_000, 100_000_000
 """The largest table: its bytes when every row has its own text, its columns, and its entries; memory holds all."""
@@ -13,11 +13,11 @@ SAVE = "save the table in UTF-8, in Excel as “CSV UTF-8”"
 
 
 def refuse_large(where: str, columns: int, rows: int = 1) -> None:
-    """Raise RequestError for more columns than a table of answers has, and for more entries than fit."""
+    """Raise UsageError for more columns than a table of answers has, and for more entries than fit."""
     if columns > MOST_COLUMNS:
-        raise RequestError(too_large(where, f"{columns:,} columns", f"{MOST_COLUMNS:,}"))
+        raise UsageError(too_large(where, f"{columns:,} columns", f"{MOST_COLUMNS:,}"))
     if columns * rows > MOST_CELLS:
-        raise RequestError(too_large(where, f"{columns:,} columns and {rows:,} rows", f"{MOST_CELLS:,} entries"))
+        raise UsageError(too_large(where, f"{columns:,} columns and {rows:,} rows", f"{MOST_CELLS:,} entries"))
 
 
 def too_large(where: Path | str, got: str, most: str) -> str:

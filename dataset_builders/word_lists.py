@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from equivox.core.errors import RequestError, RunError, nearest
+from equivox.core.errors import RunError, UsageError, nearest
 from equivox.core.fields import packaged_yaml
 from equivox.core.files import cache_folder, write_whole
 from equivox.core.media import sha256
@@ -53,9 +53,9 @@ SOURCES: Mapping[str, LexiconSource] = {
 
 
 def lexicon_source(name: str) -> LexiconSource:
-    """Return the source of the word list `name`; RequestError for another name."""
+    """Return the source of the word list `name`; UsageError for another name."""
     if name not in SOURCES:
-        raise RequestError(f"unknown word list {name!r}{nearest(name, SOURCES)}; known: {', '.join(SOURCES)}")
+        raise UsageError(f"unknown word list {name!r}{nearest(name, SOURCES)}; known: {', '.join(SOURCES)}")
     return SOURCES[name]
 
 
@@ -71,7 +71,7 @@ def fetch_lexicon(name: str, folder: Path | None = None, *, get: Callable[[str],
 
     Raises
     ------
-    RequestError
+    UsageError
         Unknown name, or HF_HUB_OFFLINE is set.
     StorageError
         The folder cannot be written.
@@ -84,7 +84,7 @@ def fetch_lexicon(name: str, folder: Path | None = None, *, get: Callable[[str],
         return path
     if get is None:
         if os.environ.get("HF_HUB_OFFLINE", "0").lower() in {"1", "true", "yes", "on"}:
-            raise RequestError(
+            raise UsageError(
                 f"HF_HUB_OFFLINE is set, so nothing is fetched; get {source.title} from {source.home} "
                 f"and put {source.file_name} into {path.parent}"
             )
@@ -140,7 +140,7 @@ def read_lexicon(name: str, path: Path | None = None, sha256: str = "") -> str:
 
     Raises
     ------
-    RequestError
+    UsageError
         The file does not exist, or its checksum differs.
     """
     source = lexicon_source(name)
@@ -148,12 +148,12 @@ def read_lexicon(name: str, path: Path | None = None, sha256: str = "") -> str:
     try:
         content = path.read_bytes()
     except OSError:
-        raise RequestError(
+        raise UsageError(
             f"the word list {name!r} ({source.title}) is not at {path}; get it with `equivox data build {name}`"
             f"{', install NRCLex, which carries it,' if name == 'nrc' else ''} or set {LEXICA_FOLDER} to its folder"
         ) from None
     try:
         _check(content, sha256 or source.sha256, str(path), source)
     except RunError as error:
-        raise RequestError(str(error)) from None
+        raise UsageError(str(error)) from None
     return content.decode("utf-8-sig")

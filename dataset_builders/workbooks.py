@@ -10,7 +10,7 @@ from datetime import datetime, time
 from pathlib import Path
 from typing import Any
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.text import listed
 from equivox.dataset_builders.table_limits import MOST_BYTES, SAVE, refuse_large, too_large
 
@@ -23,13 +23,13 @@ def sheet_rows(path: Path) -> list[list[Any]]:
         what = (
             f'{path}: Excel files need openpyxl; in a checkout of equivox: `pip install -c constraints.txt ".[excel]"`'
         )
-        raise RequestError(f"{what}, or {SAVE}") from None
+        raise UsageError(f"{what}, or {SAVE}") from None
     sheets: dict[str, list[list[Any]]] = {}
     try:
         with zipfile.ZipFile(path) as archive:
             size = sum(part.file_size for part in archive.infolist())
         if size > MOST_BYTES:
-            raise RequestError(too_large(path, f"{size:,} bytes when it is expanded", f"{MOST_BYTES:,}"))
+            raise UsageError(too_large(path, f"{size:,} bytes when it is expanded", f"{MOST_BYTES:,}"))
         with (
             warnings.catch_warnings(action="ignore"),  # of what else a sheet has, such as validations
             closing(openpyxl.load_workbook(path, read_only=True, data_only=True)) as book,
@@ -37,12 +37,12 @@ def sheet_rows(path: Path) -> list[list[Any]]:
             for sheet in book.worksheets:
                 if sheet.sheet_state == "visible" and (rows := _of_one_length(path, sheet)):
                     sheets[sheet.title] = rows
-    except RequestError:
+    except UsageError:
         raise
     except Exception as error:  # what is damaged raises errors of many types
-        raise RequestError(f"cannot read {path.name} as an Excel file ({error}); {SAVE}") from None
+        raise UsageError(f"cannot read {path.name} as an Excel file ({error}); {SAVE}") from None
     if len(sheets) > 1:
-        raise RequestError(f"{path} has entries in the sheets {listed(sheets)}; save the one that is meant as a file")
+        raise UsageError(f"{path} has entries in the sheets {listed(sheets)}; save the one that is meant as a file")
     return next(iter(sheets.values()), [])
 
 

@@ -36,7 +36,7 @@ from equivox.core.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from equivox.api import Result, import_responses, list_tasks, load_task, measure, open_run
-    from equivox.core.errors import EquivoxError, RequestError, RunError
+    from equivox.core.errors import EquivoxError, RunError, UsageError
     from equivox.core.scores import Score, ScoringOptions
     from equivox.core.task import Task
     from equivox.engines.function import FunctionEngine
@@ -51,6 +51,7 @@ _HOMES = {
     "Score": "equivox.core.scores",
     "ScoringOptions": "equivox.core.scores",
     "Task": "equivox.core.task",
+    "UsageError": "equivox.core.errors",
     "import_responses": "equivox.api",
     "list_tasks": "equivox.api",
     "load_task": "equivox.api",
@@ -61,12 +62,12 @@ _HOMES = {
 __all__ = [
     "EquivoxError",
     "FunctionEngine",
-    "RequestError",
     "Result",
     "RunError",
     "Score",
     "ScoringOptions",
     "Task",
+    "UsageError",
     "import_responses",
     "list_tasks",
     "load_task",

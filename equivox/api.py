@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.fields import refuse_unless
 from equivox.core.lazy import pandas
 from equivox.core.progress import Progress, no_progress
@@ -36,7 +36,7 @@ def list_tasks() -> list[str]:
 def load_task(name: str) -> Task:
     """Return one task by its name, such as `vibe_gender:story`.
 
-    Raises RequestError, with the nearest names, if there is no such task or the name means several.
+    Raises UsageError, with the nearest names, if there is no such task or the name means several.
 
     >>> task = load_task("vibe_gender:story")
     >>> task.dimension, task.cluster, task.attributes[0].name
@@ -47,9 +47,7 @@ def load_task(name: str) -> Task:
     refuse_unless(isinstance(name, str), "name", name, "the name of a task, such as vibe_gender:story")
     found = resolve_tasks(name)
     if len(found) != 1:
-        raise RequestError(
-            f"{name!r} is {len(found)} tasks ({found[0].name}, …); `measure` takes them all by that name"
-        )
+        raise UsageError(f"{name!r} is {len(found)} tasks ({found[0].name}, …); `measure` takes them all by that name")
     return found[0]
 
 
@@ -100,7 +98,7 @@ class Result:
     def figure(self, name: str) -> Figure:
         """Return a figure of the run as `equivox report --figure` names it: `forest:FAMILY`, `shares:TASK:ATTRIBUTE`.
 
-        RequestError, with the figures that the run has, for one that it does not have.
+        UsageError, with the figures that the run has, for one that it does not have.
         """
         from equivox.report.figures import figure_of
 
@@ -140,7 +138,7 @@ class Result:
             return pandas.DataFrame([score.as_row() for score in self.scores])
         if table == "responses":
             return self._responses()
-        raise RequestError(
+        raise UsageError(
             f"`table` is one of {', '.join(get_args(Table))}, got {table!r}{nearest(str(table), get_args(Table))}"
         )
 
@@ -208,7 +206,7 @@ def measure(
 
     Raises
     ------
-    RequestError
+    UsageError
         The request cannot be done; nothing was written.
     RunError
         The run could not go on; everything finished before is in `output`.
@@ -223,7 +221,7 @@ def measure(
     named = model if isinstance(model, str) else f"{model.identity.engine}:{model.identity.model}"
     spec = RunSpec.typed(named, _chosen(tasks), output, **settings)
     if spec.workers.pooled and engine is not None:
-        raise RequestError("`workers` open a model by its name, an engine is open already; name the model, or leave it")
+        raise UsageError("`workers` open a model by its name, an engine is open already; name the model, or leave it")
     scores = execute(spec, engine=engine, progress=progress)
     return Result(spec.output, scores, annotator_name(spec.annotator))
 
@@ -236,7 +234,7 @@ def _chosen(tasks: str | Task | Iterable[Task]) -> list[Task]:
         return resolve_tasks(tasks)
     given = list(tasks) if isinstance(tasks, Iterable) else tasks
     if isinstance(given, list) and given and all(isinstance(one, str) for one in given):
-        raise RequestError(f"`tasks` gives a list of names; give them as one text, {','.join(map(str, given))!r}")
+        raise UsageError(f"`tasks` gives a list of names; give them as one text, {','.join(map(str, given))!r}")
     return tasks_in(given, "`tasks`")
 
 
@@ -277,7 +275,7 @@ def import_responses(
 
     Raises
     ------
-    RequestError
+    UsageError
         The table cannot be read, or a row fits no sample or several; nothing was written.
 
     Notes
@@ -307,7 +305,7 @@ def import_responses(
 def open_run(folder: str | Path, *, tasks: str = "") -> Result:
     """Return the scored run in `folder`; a warning says what is not as it was when the run was scored.
 
-    `tasks` names the task files, separated by commas, whose code the run needs. RequestError if there is no run, and
+    `tasks` names the task files, separated by commas, whose code the run needs. UsageError if there is no run, and
     for a folder that holds what no run holds.
     """
     from equivox.run.opening import open_run as opened

@@ -9,7 +9,7 @@ from datasets import Features, Value
 from datasets import Sequence as ListOf
 
 from equivox.core.columns import ColumnMetric
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 
 # `evaluate` refuses None among words: an entry is stored as a list of one, a missing entry as an empty list.
 _TYPES = {
@@ -61,7 +61,7 @@ class ColumnModule(evaluate.Measurement):  # type: ignore[misc]
         if any(column is not None for column in columns.values()):
             self.add_batch(**columns)
         if self.writer is None:
-            raise RequestError(f"{self.METRIC.name} was given no rows: give {', '.join(self.METRIC.required)}")
+            raise UsageError(f"{self.METRIC.name} was given no rows: give {', '.join(self.METRIC.required)}")
         result: dict[str, Any] | None = super().compute(**kwargs)
         return result
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.task import Task
 from equivox.tasks import badf, genres, hiring, spoken_stereoset, vibe
 
@@ -39,7 +39,7 @@ if not TYPE_CHECKING:  # with __getattr__ a type checker would accept any name
         except ModuleNotFoundError as error:
             if str(error.name).partition(".")[0] != "lighteval":
                 raise
-            raise RequestError(
+            raise UsageError(
                 "TASKS_TABLE is for lighteval, which is not installed; "
                 'install it in a checkout of equivox: pip install -c constraints-lighteval.txt ".[lighteval]"'
             ) from None

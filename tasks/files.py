@@ -50,7 +50,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from equivox.configs import read_config_file
 from equivox.core.attributes import Length, Number
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.fields import checked_fields
 from equivox.core.metric import Metric
 from equivox.core.task import (
@@ -182,7 +182,7 @@ class _TaskFile(_Form):
 def load_task_file(path: Path) -> list[Task]:
     """Return the tasks that the YAML file at `path` declares.
 
-    Raises RequestError, naming the file and the field, for anything missing, unknown or malformed.
+    Raises UsageError, naming the file and the field, for anything missing, unknown or malformed.
     """
     if _names_genres(path):
         from equivox.tasks.genres_file import load_genres_file
@@ -193,15 +193,15 @@ def load_task_file(path: Path) -> list[Task]:
 
 
 def _wordings(question: _QuestionField, where: str) -> dict[str, str]:
-    """Return the other wordings of a question as interventions; RequestError for one that fills in something else."""
+    """Return the other wordings of a question as interventions; UsageError for one that fills in something else."""
     found = {name: in_single_braces(text) for name, text in wordings_of(question.wordings).items()}
     for condition, text in found.items():
         if problem := text_problem(condition.partition("=")[2], text):
-            raise RequestError(f"{where}: `wordings` {condition}{problem}")
+            raise UsageError(f"{where}: `wordings` {condition}{problem}")
         needed = set(placeholders_of(question.text))
         if set(placeholders_of(text)) != needed:
             wanted = ", ".join(f"{{{name}}}" for name in sorted(needed)) or "none"
-            raise RequestError(f"{where}: {condition} fills in other columns than `text`; it needs: {wanted}")
+            raise UsageError(f"{where}: {condition} fills in other columns than `text`; it needs: {wanted}")
     return found
 
 
@@ -216,13 +216,13 @@ def _names_genres(path: Path) -> bool:
 
 def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
     if declared.name in {*builders(), *openers()}:
-        raise RequestError(f"task file {path}: `name` {declared.name!r} is that of a corpus of equivox; choose another")
+        raise UsageError(f"task file {path}: `name` {declared.name!r} is that of a corpus of equivox; choose another")
     for prompt in declared.prompts:
         if prompt not in PROMPTS:
-            raise RequestError(f"task file {path}: unknown prompt {prompt!r}; known: {', '.join(PROMPTS)}")
+            raise UsageError(f"task file {path}: unknown prompt {prompt!r}; known: {', '.join(PROMPTS)}")
     kind = declared.media or _kind(path.parent / declared.table, declared)
     if kind != "audio" and (declared.prompts or not declared.questions):
-        raise RequestError(
+        raise UsageError(
             f"task file {path}: the prompts of VIBE ask about a recording, and {declared.table} has {kind}; give "
             "`questions` of your own"
         )
@@ -259,7 +259,7 @@ def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
     for question in declared.questions:
         task = check_task(_question_task(declared, question, family, data, design, path), f"task file {path}")
         if task.name in {known.name for known in tasks}:
-            raise RequestError(f"task file {path}: {question.name!r} appears twice; rename one")
+            raise UsageError(f"task file {path}: {question.name!r} appears twice; rename one")
         tasks.append(task)
     return tasks
 
@@ -274,7 +274,7 @@ def _kind(table: Path, declared: _TaskFile) -> Literal["audio", "text"]:
 def _swaps(declared: _TaskFile, path: Path) -> _Swaps:
     """Return the swaps by the column that they compare: those with the same groups belong together.
 
-    RequestError unless there are as many kinds of groups as `group` names, and at least two groups of each.
+    UsageError unless there are as many kinds of groups as `group` names, and at least two groups of each.
     """
     by_labels: dict[tuple[str, ...], dict[str, dict[str, tuple[str, ...]]]] = {}
     for name, given in declared.swap.items():
@@ -284,13 +284,11 @@ def _swaps(declared: _TaskFile, path: Path) -> _Swaps:
             for group, own in listed.items()
         }
         if len(words) < 2:
-            raise RequestError(
-                f"task file {path}: `swap` of {name} has one group, {', '.join(words)}; give two or more"
-            )
+            raise UsageError(f"task file {path}: `swap` of {name} has one group, {', '.join(words)}; give two or more")
         by_labels.setdefault(tuple(words), {})[name] = words
     if by_labels and len(by_labels) != len(declared.group):
         found = "; ".join(", ".join(labels) for labels in by_labels)
-        raise RequestError(
+        raise UsageError(
             f"task file {path}: `swap` has {len(by_labels)} kinds of groups ({found}), and `group` names "
             f"{', '.join(declared.group)}; name one column for each, in this order"
         )
@@ -298,12 +296,12 @@ def _swaps(declared: _TaskFile, path: Path) -> _Swaps:
 
 
 def _swapped_files(swap: _Swaps, where: str) -> tuple[str, ...]:
-    """Return the columns with the files of the groups; RequestError if something else than files is swapped."""
+    """Return the columns with the files of the groups; UsageError if something else than files is swapped."""
     words = [(name, word) for swaps in swap.values() for name in swaps for own in swaps[name].values() for word in own]
     files = [word[1:-1] for name, word in words if name == PATH and placeholders_of(word) == (word[1:-1],)]
     if len(files) < len(words):
         how = "give each file a row of its own, with its group, and name what is alike in all of them as `cluster`"
-        raise RequestError(f"{where} has files; swap `path` by columns of them ('{{COLUMN}}'), or {how}")
+        raise UsageError(f"{where} has files; swap `path` by columns of them ('{{COLUMN}}'), or {how}")
     return tuple(files)
 
 
@@ -322,7 +320,7 @@ def _question_task(
     where = f"task file {path}: question {question.name}"
     attributes = tuple(_attribute(field, where) for field in question.attributes)
     if REFUSAL.name in {attribute.name for attribute in attributes}:
-        raise RequestError(f"{where}: `refusal` is annotated in every response; leave it out of `attributes`")
+        raise UsageError(f"{where}: `refusal` is annotated in every response; leave it out of `attributes`")
     examples = tuple(_example(field, attributes, where) for field in question.examples)
     return Task(
         name=f"{family}:{question.name}",
@@ -363,7 +361,7 @@ def _metric(attributes: tuple[Attribute, ...], where: str) -> Metric:
     numbers = [attribute.name for attribute in attributes if attribute.number is not None]
     others = [attribute.name for attribute in attributes if attribute.name not in numbers[:1]]
     if numbers and others:
-        raise RequestError(
+        raise UsageError(
             f"{where}: {numbers[0]} is a number and stands beside {others[0]}; a number is scored in its own unit, so "
             "give it a question of its own"
         )
@@ -372,7 +370,7 @@ def _metric(attributes: tuple[Attribute, ...], where: str) -> Metric:
 
 def _attribute(field: _AttributeField, where: str) -> Attribute:
     if field.options and field.words and set(field.words) != set(field.options):
-        raise RequestError(f"{where}: `words` of {field.name} must be given for its options and no others")
+        raise UsageError(f"{where}: `words` of {field.name} must be given for its options and no others")
     try:
         return Attribute(
             name=field.name,
@@ -383,24 +381,24 @@ def _attribute(field: _AttributeField, where: str) -> Attribute:
             words=tuple((value, (value, *words)) for value, words in field.words.items()),
             number=None if field.number is None else Number(**field.number.model_dump()),
         )
-    except RequestError as error:
-        raise RequestError(f"{where}: {error}") from None
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
 
 
 def _example(field: _ExampleField, attributes: tuple[Attribute, ...], where: str) -> WorkedExample:
-    """Return a worked example with values that an annotator can give; RequestError for others."""
+    """Return a worked example with values that an annotator can give; UsageError for others."""
     known = {attribute.name: attribute for attribute in (*attributes, REFUSAL)}
     for name, given in field.values.items():
         if name not in known:
-            raise RequestError(
+            raise UsageError(
                 f"{where}: an example has a value for {name!r}{nearest(name, known)}, which is not an attribute"
             )
         options, is_number = known[name].options, known[name].number is not None
         if is_number != isinstance(given, int | float) and given != UNSTATED:
             wanted = "a number" if is_number else "words"
-            raise RequestError(f"{where}: an example says {given!r} for {name}, which is {wanted}")
+            raise UsageError(f"{where}: an example says {given!r} for {name}, which is {wanted}")
         for value in given if isinstance(given, list) else [given]:
             if options and value not in {*options, OTHER, UNSTATED}:
-                raise RequestError(f"{where}: an example says {value!r} for {name}; it offers {', '.join(options)}")
+                raise UsageError(f"{where}: an example says {value!r} for {name}; it offers {', '.join(options)}")
     values = {name: str(given) if isinstance(given, int | float) else given for name, given in field.values.items()}
     return WorkedExample.of(field.text, values)

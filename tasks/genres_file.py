@@ -26,7 +26,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import read_config_file
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.task import Task
 from equivox.core.variants import System, system_prompts_in, with_system_prompts
 from equivox.dataset_builders.genres_protocol import ELEMENTS, RELATIONSHIPS
@@ -50,18 +50,18 @@ class _GenresFile(BaseModel):
 
 
 def load_genres_file(path: Path) -> list[Task]:
-    """Return the tasks in the file at `path`; RequestError, naming the field, for anything malformed."""
+    """Return the tasks in the file at `path`; UsageError, naming the field, for anything malformed."""
     declared = read_config_file(_GenresFile, str(path), "tasks")
     if any(task.family == declared.name for task in TASKS):
-        raise RequestError(f"task file {path}: `name` {declared.name!r} is that of built-in tasks; choose another")
+        raise UsageError(f"task file {path}: `name` {declared.name!r} is that of built-in tasks; choose another")
     if declared.elements is not None and not declared.relationships:
-        raise RequestError(
+        raise UsageError(
             f"task file {path}: `relationships` is missing, which `elements` needs; name those of your elements"
         )
     if declared.elements is None:
         for relationship in declared.relationships:
             if relationship not in RELATIONSHIPS:
-                raise RequestError(
+                raise UsageError(
                     f"task file {path}: unknown relationship {relationship!r}{nearest(relationship, RELATIONSHIPS)}; "
                     f"known: {', '.join(RELATIONSHIPS)}; others need `elements`"
                 )

@@ -13,7 +13,7 @@ from shlex import quote
 
 import yaml
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import write_text
 from equivox.core.task import in_single_braces, placeholders_of
 from equivox.core.text import visible
@@ -75,7 +75,7 @@ class Found:
 
 
 def look_at(path: Path) -> Found:
-    """Return what the table at `path` looks like; RequestError for one that cannot be read."""
+    """Return what the table at `path` looks like; UsageError for one that cannot be read."""
     given = flattened(read_columns(path))
     columns = {name: ["" if cell is None else str(cell) for cell in own] for name, own in given.items()}
     paths = [(name, kind) for kind, endings in _MEDIA.items() for name in columns if _ends(columns[name], endings)]
@@ -296,9 +296,9 @@ def _word(text: str) -> str:
 
 
 def write_task_file(table: Path) -> Path:
-    """Write a task file beside the table at `table` and return its path; RequestError if one is there already."""
+    """Write a task file beside the table at `table` and return its path; UsageError if one is there already."""
     path = table.with_suffix(".yaml")
     if path.exists():
-        raise RequestError(f"{path} exists already; move it or edit it")
+        raise UsageError(f"{path} exists already; move it or edit it")
     write_text(path, task_file_for(table))
     return path

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.plugins import TASKS, added, warned
 from equivox.core.task import DataSource, Task
 from equivox.core.task_checks import tasks_in
@@ -74,7 +74,7 @@ def resolve_tasks(selection: str) -> list[Task]:
 
     An entry is a task (`vibe_gender:story`), a family (`vibe_gender`), a task on another domain of a family that takes
     any (`spoken_stereoset:accent`), a YAML file that declares tasks on a custom corpus, or a Python file with `TASKS`.
-    Raises RequestError with the nearest names for other entries.
+    Raises UsageError with the nearest names for other entries.
     """
     own = {task.name: task for task in ALL_TASKS}
     chosen: dict[str, Task] = {}
@@ -88,19 +88,17 @@ def resolve_tasks(selection: str) -> list[Task]:
             found = _found(entry)
         for task in found:
             if chosen.setdefault(task.name, task).fingerprint != task.fingerprint:
-                raise RequestError(f"two different tasks are called {task.name}; give one of the files another `name`")
+                raise UsageError(f"two different tasks are called {task.name}; give one of the files another `name`")
             rows = replace(task.data, in_prompts=())  # a corpus is opened once for all tasks that name it
             if rows.table is not None and tables.setdefault(rows.corpus, rows) != rows:
-                raise RequestError(
-                    f"two different tables are called {rows.corpus}; give one of the files another `name`"
-                )
+                raise UsageError(f"two different tables are called {rows.corpus}; give one of the files another `name`")
     if not chosen:
-        raise RequestError(f"`tasks` names none, got {selection!r}; for example vibe_gender or vibe_gender:story")
+        raise UsageError(f"`tasks` names none, got {selection!r}; for example vibe_gender or vibe_gender:story")
     return list(chosen.values())
 
 
 def _found(entry: str) -> list[Task]:
-    """Return the tasks of a family, of an installed package, or on another domain; RequestError for other entries."""
+    """Return the tasks of a family, of an installed package, or on another domain; UsageError for other entries."""
     known, refused = builtin_tasks(), _added_tasks()[1]
     families = {task.family for task in known.values()}
     if entry in known:
@@ -110,8 +108,8 @@ def _found(entry: str) -> list[Task]:
     if task := open_task(entry):
         return [task]
     if reason := refused.get(entry) or refused.get(entry.partition(":")[0]):
-        raise RequestError(reason)
-    raise RequestError(
+        raise UsageError(reason)
+    raise UsageError(
         f"unknown task {entry!r}{nearest(entry, [*known, *families])}; "
         "`equivox tasks` shows all; a custom task is given as a .yaml or .py file"
     )
@@ -125,18 +123,18 @@ def is_task_file(name: str) -> bool:
 def open_task_file(path: Path) -> list[Task]:
     """Return the tasks in a task file that the user named; a Python file is executed.
 
-    Runs that need code of these tasks can be read afterwards. Raises RequestError, naming the file and the field or
+    Runs that need code of these tasks can be read afterwards. Raises UsageError, naming the file and the field or
     the line, for anything missing or malformed.
     """
     from equivox.run.declarations import give, load_file
     from equivox.tasks.files import load_task_file
 
     if not is_task_file(str(path)):
-        raise RequestError(f"{path} is not a task file (.yaml, .yml or .py); name one run at a time")
+        raise UsageError(f"{path} is not a task file (.yaml, .yml or .py); name one run at a time")
     if path.suffix == ".py":
         module = load_file(path)
         if not hasattr(module, "TASKS"):
-            raise RequestError(f"task file {path} has no `TASKS`; give it TASKS = [my_task]")
+            raise UsageError(f"task file {path} has no `TASKS`; give it TASKS = [my_task]")
         found = tasks_in(module.TASKS, f"`TASKS` of {path}")
     else:
         found = load_task_file(path)

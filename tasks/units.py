@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.task import DataSource
 from equivox.dataset_builders.own_tables import ITEM, columns_of
 from equivox.dataset_builders.plain_tables import column_names
@@ -99,7 +99,7 @@ def _is_number(cell: str) -> bool:
 def unit_of(data: DataSource, named: str | None, group: Sequence[str], where: str) -> str:
     """Return the column that is the unit of a table of one's own: the one that is `named`, else the row of texts.
 
-    `group` names the columns that are compared. RequestError, beginning with `where`, for recordings whose speakers are
+    `group` names the columns that are compared. UsageError, beginning with `where`, for recordings whose speakers are
     not known; and for rows that share a unit which nobody named, because the answers about one unit are no independent
     ones.
     """
@@ -110,7 +110,7 @@ def unit_of(data: DataSource, named: str | None, group: Sequence[str], where: st
     if data.columns.get(SPEAKER, SPEAKER) in names:
         return SPEAKER
     if data.kind == "audio":
-        raise RequestError(
+        raise UsageError(
             f"{table}: column 'speaker' is missing; its columns are {', '.join(names)}; name the speaker's "
             "column (`columns: {speaker: …}`), or name as `cluster` the unit that is in every group"
         )
@@ -119,7 +119,7 @@ def unit_of(data: DataSource, named: str | None, group: Sequence[str], where: st
     # A column of the table that is called `item` may stand for something else.
     row = SPEAKER if ITEM in (*names, *data.columns) else ITEM
     if named is None and (unit := _shared(data, group)):
-        raise RequestError(
+        raise UsageError(
             f"{where}: rows of {table.name} share a {unit!r}, and each has one group; say `cluster: {unit}` if it is "
             f"who they are about, whose answers belong together, or `cluster: {row}` if each row counts by itself"
         )

@@ -117,7 +117,7 @@ def test_a_result_shows_and_draws_itself(tmp_path: Path) -> None:
     picture = figure._repr_png_()  # type: ignore[attr-defined]
     assert picture.startswith(b"\x89PNG") and int.from_bytes(picture[16:20], "big") == 720
     assert isinstance(result.figure(f"shares:{task.name}:competency"), Figure)
-    with pytest.raises(equivox.RequestError, match="there are shares:"):
+    with pytest.raises(equivox.UsageError, match="there are shares:"):
         result.figure(f"shares:{task.name}:nothing")
 
 
@@ -128,7 +128,7 @@ def test_a_task_whose_name_no_file_can_have_is_refused_before_anything_is_asked(
         (".hidden", "family:task"),
     ):
         task = replace(equivox.load_task("vibe_gender:story"), name=name)
-        with pytest.raises(equivox.RequestError, match=told):
+        with pytest.raises(equivox.UsageError, match=told):
             equivox.measure("simulated:biased", task, data="sample", limit=4, output=tmp_path / "run")
         assert not (tmp_path / "run").exists()
 
@@ -153,7 +153,7 @@ def test_a_task_whose_name_no_file_can_have_is_refused_before_anything_is_asked(
      ({"options": equivox.ScoringOptions(min_coverage=80)}, "min_coverage")],
 )  # fmt: skip
 def test_a_setting_of_another_type_is_refused_in_words(tmp_path: Path, wrong: dict[str, Any], told: str) -> None:
-    with pytest.raises(equivox.RequestError) as raised:
+    with pytest.raises(equivox.UsageError) as raised:
         equivox.measure("simulated:random", **{"tasks": "badf_two:gender", "output": tmp_path / "run", **wrong})
     assert told in str(raised.value)
     assert not (tmp_path / "run").exists()
@@ -187,22 +187,22 @@ def test_an_argument_of_another_type_is_refused_in_words(
     call: Callable[[], Any], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(equivox.RequestError) as raised:
+    with pytest.raises(equivox.UsageError) as raised:
         call()
     assert told in str(raised.value) and not list(tmp_path.iterdir())
 
 
 def test_names(tmp_path: Path) -> None:
     assert "vibe_gender:story" in equivox.list_tasks()
-    with pytest.raises(equivox.RequestError, match="is 5 tasks"):
+    with pytest.raises(equivox.UsageError, match="is 5 tasks"):
         equivox.load_task("vibe_gender")
-    with pytest.raises(equivox.RequestError, match="did you mean vibe_gender:story"):
+    with pytest.raises(equivox.UsageError, match="did you mean vibe_gender:story"):
         equivox.load_task("vibe_gender:stori")
-    with pytest.raises(equivox.RequestError, match="`table` is one of scores, responses, got 'score'; did you mean"):
+    with pytest.raises(equivox.UsageError, match="`table` is one of scores, responses, got 'score'; did you mean"):
         equivox.Result(tmp_path, []).to_pandas("score")  # type: ignore[arg-type]
-    with pytest.raises(equivox.RequestError, match=r"no manifest\.json"):
+    with pytest.raises(equivox.UsageError, match=r"no manifest\.json"):
         equivox.open_run(tmp_path)
-    with pytest.raises(equivox.RequestError, match="must both be set"):
+    with pytest.raises(equivox.UsageError, match="must both be set"):
         equivox.FunctionEngine(lambda request: "", name="", revision="1")
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = equivox.nothing
@@ -240,7 +240,7 @@ def test_a_task_made_in_python_runs_and_is_scored_again_by_another_process(tmp_p
 def test_code_that_no_other_process_could_find_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     story = equivox.load_task("vibe_gender:story")
     mine = replace(story.metric, name="mine", score=lambda task, samples, options: None)
-    with pytest.raises(equivox.RequestError, match=r"the metric mine cannot be imported by another process"):
+    with pytest.raises(equivox.UsageError, match=r"the metric mine cannot be imported by another process"):
         equivox.measure("simulated:biased", replace(story, metric=mine), data="sample", output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

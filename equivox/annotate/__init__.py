@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import config_names, read_config_file
 from equivox.core.annotation import RULES, Annotation, Annotator, AnnotatorIdentity, Job, annotation_key
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.fields import checked_fields
 from equivox.core.files import is_file_name
 from equivox.core.plugins import ANNOTATORS, Plugin, added, refuse_odd_identity, told_in_one_line
@@ -97,7 +97,7 @@ def open_annotator(name: str, workers: Workers | None = None) -> Annotator:
     """Return the annotator called `name`: `rules`, a packaged one, a YAML file, or a model (`endpoint:model_name=…`).
 
     `NAME@2` is the second evaluation by NAME. With several `workers` its model is a pool of engines. Raises
-    RequestError for any other name and for a file with an unknown or malformed field. No model is loaded yet.
+    UsageError for any other name and for a file with an unknown or malformed field. No model is loaded yet.
     """
     own, number = evaluation_of(name)
     if number is not None:
@@ -114,23 +114,23 @@ def open_annotator(name: str, workers: Workers | None = None) -> Annotator:
 
 
 def _an_annotator(given: object, what: str) -> Annotator:
-    """Return an annotator that somebody else made; RequestError for what is none, or has an odd attribute."""
+    """Return an annotator that somebody else made; UsageError for what is none, or has an odd attribute."""
     if isinstance(given, Annotator) and isinstance(identity := getattr(given, "identity", None), AnnotatorIdentity):
         refuse_odd_identity(identity, what)
         if not is_file_name(identity.name):
-            raise RequestError(f"{what} is called {identity.name!r:.80}, which no folder can be; give it another name")
+            raise UsageError(f"{what} is called {identity.name!r:.80}, which no folder can be; give it another name")
         for setting, value in identity.as_dict()["settings"].items():
             if cleaned(written := json.dumps({setting: value})) != written:
-                raise RequestError(
+                raise UsageError(
                     f"{what} has what looks like a secret in the settings of its `identity`, which are written down: "
                     f"in {cleaned(setting)!r:.40}; leave it out, or put it in other words"
                 )
         if identity.name in _own_names() and not type(given).__module__.startswith("equivox."):
-            raise RequestError(f"{what} is called {identity.name!r}, as one of equivox is; give it another name")
+            raise UsageError(f"{what} is called {identity.name!r}, as one of equivox is; give it another name")
         if not isinstance(given.engine, Engine | None):
-            raise RequestError(f"{what} has {given.engine!r:.60} as `engine`; give an equivox.engines.Engine, or None")
+            raise UsageError(f"{what} has {given.engine!r:.60} as `engine`; give an equivox.engines.Engine, or None")
         return given
-    raise RequestError(
+    raise UsageError(
         f"{what} is {given!r:.60}; its class derives from equivox.annotate.Annotator and sets `identity` "
         "(docs/add_an_engine.md)"
     )
@@ -140,10 +140,10 @@ def open_evaluations(name: str, numbers: Sequence[int], workers: Workers | None 
     """Return independent evaluations by the annotator `name`, called NAME@1, NAME@2, …; they share one engine.
 
     An evaluation samples its answers, with seeds of its own, as `evaluation_sampling` of the annotator's file says.
-    RequestError if the annotator is not a model, or its file does not say how to sample: all would be alike.
+    UsageError if the annotator is not a model, or its file does not say how to sample: all would be alike.
     """
     if name == RULES or name in added_annotators():
-        raise RequestError(
+        raise UsageError(
             f"`annotator` {name} has no independent evaluations, only models have; leave out @{numbers[0]}"
         )
     return _from_file(name, list(numbers), workers)
@@ -161,7 +161,7 @@ def declared_annotator(named: str) -> tuple[str, AnnotatorFile]:
         declared = read_config_file(AnnotatorFile, named, "annotators")
         name = Path(named).stem if is_file else named
         if name == RULES or not _FILE_NAME.fullmatch(name):
-            raise RequestError(
+            raise UsageError(
                 f"an annotator file cannot be called {name:.100}.yaml: its name names a folder of the run, so it is "
                 f"letters, digits, '.', '_' or '-', begins with a letter or digit, and is not {RULES}; rename it"
             )
@@ -169,13 +169,13 @@ def declared_annotator(named: str) -> tuple[str, AnnotatorFile]:
     scheme = named.partition(":")[0]
     if named in model_names() or (":" in named and scheme in schemes()):
         if scheme == "simulated":
-            raise RequestError(f"`annotator` {named} is a simulated model, which reads nothing; use {RULES}")
+            raise UsageError(f"`annotator` {named} is a simulated model, which reads nothing; use {RULES}")
         engine, arguments = engine_of(named)
         if isinstance(arguments, str):
-            raise RequestError(f"`annotator` {named} has no model arguments; write {scheme}:model_name=…")
+            raise UsageError(f"`annotator` {named} has no model arguments; write {scheme}:model_name=…")
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", model_label(named)).strip("-.")[:100]
         return name, AnnotatorFile(engine=engine, model_parameters=dict(arguments))
-    raise RequestError(
+    raise UsageError(
         f"unknown `annotator` {named!r}{nearest(named, known)}; known: {', '.join(known)}, a .yaml file, or a model as "
         "it is named elsewhere (endpoint:model_name=…)"
     )
@@ -192,7 +192,7 @@ def _from_file(named: str, evaluations: Sequence[int | None], workers: Workers |
     if evaluations != [None]:
         fields = {**fields, **declared.evaluation_sampling}
         if not fields.get("temperature"):
-            raise RequestError(
+            raise UsageError(
                 f"annotator {name} answers at temperature 0, so all its evaluations would be alike; give its file "
                 "`evaluation_sampling` with a temperature, or ask for one evaluation"
             )

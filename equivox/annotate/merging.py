@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.lazy import NDArray, np
 from equivox.core.samples import Samples
 from equivox.core.scores import ScoringOptions
@@ -114,7 +114,7 @@ def unify(phrases: Sequence[str], encoder: str, threshold: float) -> list[str]:
     """Return, for each phrase, the leader of its cluster; a leader is its own.
 
     `phrases` are distinct and in the order in which they can become leaders; `encoder` is a sentence-transformers model
-    by name or folder. Raises RequestError if the library or the model is missing.
+    by name or folder. Raises UsageError if the library or the model is missing.
     """
     vectors = load_encoder(encoder).encode(list(phrases), batch_size=64, show_progress_bar=False)
     return [phrases[leader] for leader in leader_clusters(vectors, threshold)]
@@ -126,14 +126,14 @@ def load_encoder(encoder: str) -> SentenceTransformer:
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError:
-        raise RequestError(
+        raise UsageError(
             "merging by meaning needs the package sentence-transformers, which is not installed; "
             'install it in a checkout of equivox: pip install -c constraints.txt ".[embeddings]"'
         ) from None
     try:
         return SentenceTransformer(encoder, device="cpu")
     except (OSError, ValueError) as error:
-        raise RequestError(
+        raise UsageError(
             f"`encoder` {encoder!r} cannot be loaded ({str(error).splitlines()[0]}); "
             "give a sentence-transformers model by name, or the folder of one"
         ) from error

@@ -62,7 +62,7 @@ class ModelAnnotator(Annotator):
         )
 
     def check(self, tasks: Sequence[Task]) -> None:
-        """Raise RequestError for a task that the model or its server cannot annotate; weights are not loaded."""
+        """Raise UsageError for a task that the model or its server cannot annotate; weights are not loaded."""
         jobs = [
             Job(key=f"{task.name} {segment.name}", response_key="", task=task.name, segment=segment)
             for task in tasks

@@ -64,7 +64,7 @@ class RulesAnnotator(Annotator):
         self.identity = AnnotatorIdentity(name=RULES, version=VERSION, settings={"vocabulary": self._vocabulary.digest})
 
     def check(self, tasks: Sequence[Task]) -> None:
-        """Raise RequestError for a task with an attribute that has no vocabulary."""
+        """Raise UsageError for a task with an attribute that has no vocabulary."""
         for task in tasks:
             for segment in task.annotation.asks(task):
                 for attribute in segment.attributes:

@@ -12,7 +12,7 @@ from typing import Any
 
 from equivox.annotate.model import prompt_text
 from equivox.audit.stored import ANSWERS
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.lazy import NDArray, np, pc
 from equivox.core.plain import split_by
 from equivox.core.samples import UNANSWERED, Row, Samples
@@ -163,13 +163,13 @@ def draw(
 
     As many of those that give the annotator instructions are drawn as well, as if these were a further combination.
     `among` returns which samples of a task can be drawn; by default all that were answered. A response that several
-    tasks share is drawn once. The same runs, numbers and seed draw the same responses. RequestError for an unknown
+    tasks share is drawn once. The same runs, numbers and seed draw the same responses. UsageError for an unknown
     `per`, and if there are no answers; with `among` there may be none.
     """
     known = [*PER, *dict.fromkeys(name for folder in folders for task in read_tasks(folder) for name in task.metadata)]
     for name in per:
         if name not in known:
-            raise RequestError(f"`per` names {', '.join(known)}; got {name!r}{nearest(name, known)}")
+            raise UsageError(f"`per` names {', '.join(known)}; got {name!r}{nearest(name, known)}")
     cells: dict[tuple[str, ...], list[_Candidate]] = {}
     sizes: Counter[tuple[str, ...]] = Counter()
     for named, candidate in (found for folder in folders for found in _candidates(folder, per, seed, annotator, among)):
@@ -188,7 +188,7 @@ def draw(
     if not chosen:
         if among is not None:
             return []
-        raise RequestError(f"no response of {', '.join(map(str, folders))} can be shown: none was answered")
+        raise UsageError(f"no response of {', '.join(map(str, folders))} can be shown: none was answered")
     texts = {folder: stored_texts(folder, [d.row.key for d, _, _ in chosen if d.run == folder]) for folder in folders}
     drawn = []
     for one, samples, number in chosen:
@@ -202,12 +202,12 @@ def _judged_answers(drawn: Sequence[Drawn]) -> list[Drawn]:
     found = []
     for one in drawn:
         if one.task.annotation.stages():
-            raise RequestError(f"{one.task.name} is annotated in stages; name one by `--stage` for `--judge`")
+            raise UsageError(f"{one.task.name} is annotated in stages; name one by `--stage` for `--judge`")
         if one.row.status == "parsed":
             segment = Segment(name=WHOLE, text=one.text, attributes=one.task.attributes)
             found.append(_with_values(replace(one, segment=segment, stage=ANSWERS), one.row.values))
     if not found:
-        raise RequestError("the annotator could annotate none of these answers, so there is nothing to judge")
+        raise UsageError("the annotator could annotate none of these answers, so there is nothing to judge")
     return found
 
 
@@ -226,7 +226,7 @@ def draw_sheet(
     A response with several segments at the stage, such as two profiles, is there once for each. Of questions about
     findings `n` are drawn for every run, whatever `per` says: they belong to no response. With `judge` the annotator's
     lists stand below, and people are asked for their precision and recall. Of the stage in which wordings are merged,
-    wordings are drawn. RequestError for an unknown stage, if the annotator answered nothing there, and for `judge`
+    wordings are drawn. UsageError for an unknown stage, if the annotator answered nothing there, and for `judge`
     where it gave no lists.
     """
     if stage == UNIFY and all(map(_tables_of, folders)):
@@ -260,9 +260,9 @@ def draw_sheet(
     if judge:
         drawn = [one for one in drawn if one.judged]
         if not drawn:
-            raise RequestError(f"the annotator gives no lists at the stage {stage!r}, so leave `--judge` out")
+            raise UsageError(f"the annotator gives no lists at the stage {stage!r}, so leave `--judge` out")
     if not drawn:
-        raise RequestError(
+        raise UsageError(
             f"the annotator answered nothing at the stage {stage!r} of {', '.join(map(str, folders))}; name another "
             "stage or `--annotator`"
         )
@@ -319,7 +319,7 @@ def _draw_merged(folders: Sequence[Path], *, n: int, seed: int, annotator: str |
     """Return `n` wordings of every task and category, whole clusters at a time, in random order.
 
     A cluster is drawn whole, because wordings that are drawn one by one hardly ever share one; it is cut at `n`.
-    RequestError if the runs have no wordings.
+    UsageError if the runs have no wordings.
     """
     drawn: list[Drawn] = []
     for folder in folders:
@@ -339,7 +339,7 @@ def _draw_merged(folders: Sequence[Path], *, n: int, seed: int, annotator: str |
             chosen.sort(key=lambda row: order[row["counts_as"]])
             drawn += [_wording(folder, model, tasks[task], row, len(own) / n, seed) for row in chosen[:n]]
     if not drawn:
-        raise RequestError(f"no wordings were found in {', '.join(map(str, folders))}; score the runs first")
+        raise UsageError(f"no wordings were found in {', '.join(map(str, folders))}; score the runs first")
     return sorted(drawn, key=lambda one: one.item)
 
 
@@ -351,14 +351,14 @@ def _wording(folder: Path, model: str, task: Task, row: Mapping[str, Any], weigh
 
 
 def check_stage(stage: str, tasks: Sequence[Task], run: Path) -> None:
-    """Raise RequestError for a stage that no task of the run has, with those that there are."""
+    """Raise UsageError for a stage that no task of the run has, with those that there are."""
     known: dict[str, str] = {}
     for task in tasks:
         follow_up = task.metric.follow_up
         known |= {**task.annotation.stages(), **(follow_up.stages if follow_up else {})}
     if stage not in known:
         told = ", ".join(known) if known else "none: its responses are annotated as a whole, so leave `--stage` out"
-        raise RequestError(f"{run} has no stage {stage!r}{nearest(stage, known)}; known: {told}")
+        raise UsageError(f"{run} has no stage {stage!r}{nearest(stage, known)}; known: {told}")
 
 
 def segments_at(task: Task, row: Row, text: str, stage: str) -> list[Segment]:

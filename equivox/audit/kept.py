@@ -26,7 +26,7 @@ from equivox.audit.labels import (
     units_of,
 )
 from equivox.audit.stored import ANSWERS, AUDIT_FILE, AUDIT_FOLDER, OF_THE_SCORE, audit_files
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import read_document, write_document, write_text
 from equivox.core.lazy import np
 from equivox.core.plain import split_by
@@ -50,7 +50,7 @@ def score_audit(folder: Path, files: Sequence[Path], annotator: str | None = Non
     """Compare the annotator with the labels in `files` (one per person) of the sheet in `folder`.
 
     What people passed over is counted as such, and what the annotator could not annotate as unread; neither is
-    agreement. Labels of whole answers correct the scores, those of one stage of the annotation do not. RequestError as
+    agreement. Labels of whole answers correct the scores, those of one stage of the annotation do not. UsageError as
     in `units_of`.
     """
     key = read_key(folder)
@@ -80,7 +80,7 @@ def score_shares(folder: Path, files: Sequence[Path]) -> tuple[list[dict[str, An
 
     Each measure has `name`, `value`, the number of texts `n`, and `low` to `high`, a 95 % interval over texts: NaN for
     clusters, if all labels are equal, or of fewer than two. The second counts, by folder, what nobody judged.
-    RequestError as in `units_of`, and for a share that is no number from 0 to 1.
+    UsageError as in `units_of`, and for a share that is no number from 0 to 1.
     """
     key = read_key(folder)
     if any(entry.get("judged") for entry in key.values()):
@@ -114,7 +114,7 @@ def _share(text: str, attribute: Attribute, where: str) -> float:
     except ValueError:
         share = NAN
     if not 0 <= share <= 1:
-        raise RequestError(f"{where}: {attribute.name} is a number from 0 to 1, got {text!r}")
+        raise UsageError(f"{where}: {attribute.name} is a number from 0 to 1, got {text!r}")
     return share
 
 
@@ -169,14 +169,14 @@ def store_audit(folder: Path, files: Sequence[Path], audit: Audit, annotators: M
 def kept_audits(run: Path) -> Iterator[tuple[Path, dict[str, Any], Audit]]:
     """Yield the file of each audit that is kept with a run, what it states, and the audit scored again.
 
-    RequestError for a damaged one, and for labels of another run: a run leads to no other folder.
+    UsageError for a damaged one, and for labels of another run: a run leads to no other folder.
     """
     for path in audit_files(run):
         stated, place = read_document(path), path.parent
         if not isinstance(stated.get("annotator"), str):
-            raise RequestError(f"{AUDIT_FILE} of {run.name} is damaged; `equivox label score --store` writes it anew")
+            raise UsageError(f"{AUDIT_FILE} of {run.name} is damaged; `equivox label score --store` writes it anew")
         if any(Path(entry["run"]) != run.resolve() for entry in read_key(place).values()):
-            raise RequestError(f"the labels in {AUDIT_FOLDER}/{place.name} of {run.name} are about another run")
+            raise UsageError(f"the labels in {AUDIT_FOLDER}/{place.name} of {run.name} are about another run")
         yield path, stated, score_audit(place, label_files(place), stated["annotator"])
 
 

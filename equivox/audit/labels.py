@@ -16,7 +16,7 @@ from equivox.annotate.numeric import number_in, number_text
 from equivox.annotate.schema import canonical
 from equivox.audit.drawing import questions_at
 from equivox.core.attributes import REFUSAL, Number
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.files import CHECKSUM
 from equivox.core.samples import Row
 from equivox.core.segments import SegmentAnnotation
@@ -74,13 +74,13 @@ class Unit:
 
 
 def read_key(folder: Path) -> Key:
-    """Return the key of the sheet in `folder`, with the runs' absolute paths; RequestError if it cannot be read."""
+    """Return the key of the sheet in `folder`, with the runs' absolute paths; UsageError if it cannot be read."""
     try:
         found = json.loads((folder / KEY_FILE).read_text("utf-8"))
         found.pop(CHECKSUM, None)  # of a key that is kept with a run
         return {item: {**entry, "run": str((folder / entry["run"]).resolve())} for item, entry in found.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise RequestError(f"{folder} has no readable {KEY_FILE}; name the folder that `label draw` wrote") from None
+        raise UsageError(f"{folder} has no readable {KEY_FILE}; name the folder that `label draw` wrote") from None
 
 
 def label_files(folder: Path) -> list[Path]:
@@ -94,7 +94,7 @@ def units_of(folder: Path, key: Key, files: Sequence[Path], annotator: str | Non
     """Return every attribute of every item that people labelled or passed over, beside what the annotator found.
 
     Passed over is a row of the sheet, whose order says nothing, before the last one with a label of the same attribute:
-    whoever chooses which rows to label chooses the agreement. RequestError, with the line, for an item or attribute
+    whoever chooses which rows to label chooses the agreement. UsageError, with the line, for an item or attribute
     that is not on the sheet, for a value that a closed choice does not offer, for a second label of one person, and for
     a decision on what nobody labelled.
     """
@@ -112,7 +112,7 @@ def units_of(folder: Path, key: Key, files: Sequence[Path], annotator: str | Non
             declines = {person for person, label in says.items() if label == ("yes",)} - {ADJUDICATED}
             given = dict.fromkeys(declines, (UNSTATED,)) | given
         if given.keys() == {ADJUDICATED}:
-            raise RequestError(
+            raise UsageError(
                 f"{name} of {item} is decided, and nobody has labelled it; {ADJUDICATED}.csv settles what people say: "
                 "give a file of labels its own name"
             )
@@ -141,16 +141,16 @@ def people_labels(
     for person, labels in by_person(files).items():
         for where, item, name, text in labels:
             if item not in key:
-                raise RequestError(f"{where}: nothing is called {item!r} on the sheet of {folder}")
+                raise UsageError(f"{where}: nothing is called {item!r} on the sheet of {folder}")
             if (item, name) not in asked:
                 known = [other for of_item, other in asked if of_item == item]
-                raise RequestError(f"{where}: {item} has no attribute {name!r}{nearest(name, known)}")
+                raise UsageError(f"{where}: {item} has no attribute {name!r}{nearest(name, known)}")
             given = people.setdefault((item, name), {})
             if person in given:
-                raise RequestError(f"{where}: {person} has labelled {name} of {item} already; remove one label")
+                raise UsageError(f"{where}: {person} has labelled {name} of {item} already; remove one label")
             given[person] = read(text, asked[item, name], where)
     if not people:
-        raise RequestError(f"no label is filled in in {', '.join(map(str, files))}; fill in the column `label`")
+        raise UsageError(f"no label is filled in in {', '.join(map(str, files))}; fill in the column `label`")
     return asked, people
 
 
@@ -175,14 +175,14 @@ def by_person(files: Sequence[Path]) -> dict[str, list[tuple[str, str, str, str]
     """Return each person's labels by name: where it stands, the item, the attribute and the label.
 
     A table holds the labels of one person, who is called after it; equal file names also get their folder.
-    RequestError for two tables of one person in one folder.
+    UsageError for two tables of one person in one folder.
     """
     stems = Counter(file.stem for file in files)
     found: dict[str, list[tuple[str, str, str, str]]] = {}
     for file in files:
         name = file.stem.removeprefix("labels-") if stems[file.stem] == 1 else f"{file.parent.name}/{file.stem}"
         if name in found:
-            raise RequestError(f"{file} is the second file of {name}; keep the one that is meant, or name the files")
+            raise UsageError(f"{file} is the second file of {name}; keep the one that is meant, or name the files")
         found[name] = list(_filled_in(file))
     return found
 
@@ -199,7 +199,7 @@ def _filled_in(file: Path) -> Iterator[tuple[str, str, str, str]]:
     sheet = read_columns(file)
     for name in (names := ("item", "attribute", "label")):
         if name not in sheet:
-            raise RequestError(f"labels {file} lack the column {name!r}; keep the columns of the sheet")
+            raise UsageError(f"labels {file} lack the column {name!r}; keep the columns of the sheet")
     for number, cells in enumerate(zip(*(sheet[name] for name in names), strict=True), start=1):
         item, attribute, label = ("" if cell is None else str(cell).strip() for cell in cells)
         if label:
@@ -214,14 +214,14 @@ def label_of(text: str, attribute: Attribute, where: str) -> Label:
             return (UNSTATED,)
         stated = number_in(text, attribute.number)
         if stated is None:
-            raise RequestError(f"{where}: {attribute.name} is {attribute.number.described} or {UNSTATED}, got {text!r}")
+            raise UsageError(f"{where}: {attribute.name} is {attribute.number.described} or {UNSTATED}, got {text!r}")
         return (number_text(stated[0]),)
     if not attribute.options:
         return comparable(given)
     offered = {folded(option): option for option in (*attribute.options, OTHER, UNSTATED)}
     for value in given:
         if folded(value) not in offered:
-            raise RequestError(
+            raise UsageError(
                 f"{where}: {attribute.name} is one of {', '.join(offered.values())}, got {value!r}"
                 f"{nearest(value, offered.values())}"
             )
@@ -253,7 +253,7 @@ def _answers(key: Key, annotator: str | None) -> dict[str, Row | SegmentAnnotati
             if not entry["response"]:
                 found[item] = questions.get(entry["question"])
             elif row is None:
-                raise RequestError(f"{run} no longer holds response {entry['response'][:12]}; restore the run")
+                raise UsageError(f"{run} no longer holds response {entry['response'][:12]}; restore the run")
             else:
                 found[item] = row.segments.get(entry["segment"]) if "stage" in entry else row
     return found

@@ -16,7 +16,7 @@ from typing import Any
 
 from equivox.audit.drawing import Drawn, choices_of
 from equivox.audit.labels import KEY_FILE, csv_of
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import write_text, write_whole
 from equivox.core.lazy import pa, pc
 from equivox.core.media import MediaError, checked_image, compact_audio
@@ -56,9 +56,9 @@ def write_sheet(drawn: Sequence[Drawn], folder: Path, *, data: str | None = None
 
 
 def refuse_used(output: Path) -> None:
-    """Raise RequestError if `output` is not a new or empty folder."""
+    """Raise UsageError if `output` is not a new or empty folder."""
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise RequestError(f"`output` {output} is not an empty folder; name a new one, so that no labels are lost")
+        raise UsageError(f"`output` {output} is not an empty folder; name a new one, so that no labels are lost")
 
 
 def key_of(drawn: Sequence[Drawn]) -> dict[str, dict[str, Any]]:
@@ -153,7 +153,7 @@ def media_of(drawn: Sequence[Drawn], data: str | None) -> dict[str, tuple[str, b
                 checked, mime = checked_image(item.load(), name=item.file_name)
                 found[one.item] = (mime, checked)
         except (MediaError, OSError) as error:
-            raise RequestError(f"{error}; {_WITHOUT}") from error
+            raise UsageError(f"{error}; {_WITHOUT}") from error
     return found
 
 
@@ -167,21 +167,21 @@ def with_texts(drawn: Sequence[Drawn], data: str | None) -> list[Drawn]:
 
 
 def _sample(one: Drawn, data: str | None, corpora: _Corpora) -> Sample:
-    """Return the sample that an item is about; RequestError, naming what to do, if it is not there."""
+    """Return the sample that an item is about; UsageError, naming what to do, if it is not there."""
     where = data or data_of(one.run, one.task.data)
     place = (one.task.data.corpus, str(where))
     if place not in corpora:
         try:
             corpus = open_corpus(table_in(one.task.data, data), where)
-        except RequestError as error:
+        except UsageError as error:
             if one.task.data.table is None:
                 raise
             moved = "if the corpus was moved, name the folder of its table with `--data`"
-            raise RequestError(f"{error}; {moved}, or {_WITHOUT}") from error
+            raise UsageError(f"{error}; {moved}, or {_WITHOUT}") from error
         corpora[place] = {sample.sample_id: sample for sample in corpus.samples}
     sample = corpora[place].get(one.row.sample_id)
     if sample is None:
-        raise RequestError(
+        raise UsageError(
             f"{place[1]} has no sample {one.row.sample_id} of {one.task.data.corpus}, which the run asked about; "
             f"name the data of the run with `--data`, or {_WITHOUT}"
         )

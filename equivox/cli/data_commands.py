@@ -13,7 +13,7 @@ import typer
 from equivox.cli import hub_commands, make_command
 from equivox.cli.options import Command, output_option, outside
 from equivox.cli.output import echo, show_tables
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.plugins import told_in_one_line
 from equivox.core.task import DataSource
 from equivox.report.progress_bars import progress_bars
@@ -67,7 +67,7 @@ def build(
 
     if corpus is None:
         if source or hub or figure:
-            raise RequestError("the corpus is missing; `equivox data build` lists all corpora")
+            raise UsageError("the corpus is missing; `equivox data build` lists all corpora")
         return _list_corpora()
     if corpus in SOURCES:
         return _fetch(corpus, output)
@@ -77,12 +77,12 @@ def build(
         if hub is not None:
             copy = open_hub_file(hub)
             if copy.corpus != corpus:
-                raise RequestError(f"`hub` {hub} is a copy of {copy.corpus}, not of {corpus}")
+                raise UsageError(f"`hub` {hub} is a copy of {copy.corpus}, not of {corpus}")
             snapshot = source or download(copy, revision)
             origin = {"hf_repo": copy.hf_repo, "revision": revision or copy.revision or snapshot.name}
             source = stack.enter_context(original_layout(copy, snapshot, output, demographics=demographics))
         elif source is None:
-            raise RequestError("give `--source` with the folder of the distributed corpus, or `--hub`")
+            raise UsageError("give `--source` with the folder of the distributed corpus, or `--hub`")
         if corpus in added_builders():
             stack.enter_context(told_in_one_line(f"the data-set builder {corpus}"))
         builder = open_builder(corpus, source)
@@ -120,16 +120,14 @@ def _show(report: BuildReport) -> None:
 
 
 def _refuse_figure(builder: Builder, figure: Path | None) -> None:
-    """Raise RequestError for a figure in another format, or of a corpus without continuations."""
+    """Raise UsageError for a figure in another format, or of a corpus without continuations."""
     from equivox.cli.show import figure_format
     from equivox.dataset_builders import SpokenStereoSet
 
     if figure is not None:
         figure_format(figure, "figure")
         if not isinstance(builder, SpokenStereoSet):
-            raise RequestError(
-                f"`--figure` is for corpora of continuations, not for {builder.facts.name}; leave it out"
-            )
+            raise UsageError(f"`--figure` is for corpora of continuations, not for {builder.facts.name}; leave it out")
 
 
 def _describe(builder: Builder, output: Path, figure: Path | None) -> None:
@@ -178,7 +176,7 @@ def _generate_images(builder: Builder, settings_file: Path | None) -> None:
     )
 
     if not isinstance(builder, Genres):
-        raise RequestError(f"`--generate-images` is for genres, not for {builder.facts.name}; leave it out")
+        raise UsageError(f"`--generate-images` is for genres, not for {builder.facts.name}; leave it out")
     settings = read_image_settings(settings_file)
     wanted, there = wanted_images(builder)
     with progress_bars(quiet=False) as progress:

@@ -21,7 +21,7 @@ from equivox.cli.options import (
     takes_settings,
 )
 from equivox.cli.output import EXIT_DONE, echo, show_tables
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.progress import Event, keeping_first
 from equivox.core.task import Task
 from equivox.report.progress_bars import progress_bars
@@ -97,14 +97,14 @@ def _show_dry_run(spec: RunSpec) -> int:
 
 
 def _rules_if_they_can(model: str, tasks: Sequence[Task]) -> str:
-    """Return `rules`, the annotator when none is named; RequestError where they cannot read what `model` answers."""
+    """Return `rules`, the annotator when none is named; UsageError where they cannot read what `model` answers."""
     from equivox.annotate import RULES
     from equivox.annotate.rules import misread_by_rules
     from equivox.engines import engine_of, model_label
 
     engine_of(model)  # an unknown model is the first thing to say
     if misread_by_rules(model, RULES, tasks):
-        raise RequestError(
+        raise UsageError(
             f"`annotator` is missing: a judge must read the answers of {model_label(model)}; name a model, such as "
             "`--annotator qwen3-8b` or `--annotator endpoint:model_name=…,base_url=…` (`rules` reads only simulated "
             "models)"

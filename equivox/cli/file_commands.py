@@ -20,7 +20,7 @@ from equivox.cli.options import (
     outside,
 )
 from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo, show_tables
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import refuse_unusable_folder
 from equivox.core.requests import Workers
 from equivox.report.progress_bars import progress_bars
@@ -81,7 +81,7 @@ def reproduce(
     if dry_run:
         return _show_dry_run(settings, output)
     if tables is not None and opened.paper is None:
-        raise RequestError(f"`tables` needs a run file of a paper; {file} has no field `paper`")
+        raise UsageError(f"`tables` needs a run file of a paper; {file} has no field `paper`")
     if tables is not None:
         refuse_unusable_folder(tables, "tables")
     finished, code = _run_all(settings, output, shared, quiet=quiet)
@@ -98,7 +98,7 @@ def _show_dry_run(settings: Sequence[Setting], output: Path) -> int:
 
     try:
         show_tables([file_table(settings, output)])
-    except RequestError as error:
+    except UsageError as error:
         echo(f"The requests cannot be counted: {error}")
     if found := missing(settings, output):
         show_tables([missing_table(found)])

@@ -9,7 +9,7 @@ import typer
 
 from equivox.cli.options import RunArgument, data_option, opened, output_option, refuse_in_run
 from equivox.cli.output import EXIT_DONE, echo
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.plain import split_by
 from equivox.report.progress_bars import progress_bars
 
@@ -50,7 +50,7 @@ def push(
             configs, facts = write_dataset(name, data, folder, repo=repo, progress=progress)
         gated = is_restricted(facts)
         if public and facts.licence_id == "unknown":
-            raise RequestError(
+            raise UsageError(
                 f"the licence of {name} is not known ({facts.licence}), so it is not made public; "
                 "leave out `--public`, or state `licence` and `licence_id` in facts.json beside its source"
             )
@@ -113,15 +113,15 @@ def submit(
     of_the_hub = {"model-repo": model_repo, "benchmark": benchmark, "revision": revision, "source-url": source_url}
     if board is not None:
         if strange := next((name for name, value in of_the_hub.items() if value is not None), None):
-            raise RequestError(f"`{strange}` is for the Hub's leaderboards; leave it out with `--board`")
+            raise UsageError(f"`{strange}` is for the Hub's leaderboards; leave it out with `--board`")
         return _to_board(run, board, repo, output, send=send)
     if output is not None:  # Only a run that is sent becomes a run again.
         refuse_in_run(output, "output")
     if repo is not None:
-        raise RequestError("`repo` is for `--board`; the Hub's leaderboards take `--model-repo`")
+        raise UsageError("`repo` is for `--board`; the Hub's leaderboards take `--model-repo`")
     if model_repo is None or benchmark is None:
         missing = "model-repo" if model_repo is None else "benchmark"
-        raise RequestError(f"`{missing}` is missing; the Hub takes `--model-repo` and `--benchmark`")
+        raise UsageError(f"`{missing}` is missing; the Hub takes `--model-repo` and `--benchmark`")
     wish = Wish(
         run=run,
         model_repo=model_repo,
@@ -172,7 +172,7 @@ def _to_board(run: Path, board: str, repo: str | None, output: Path | None, *, s
     from equivox.integrations.hub.run_folder import write_run
 
     if repo is None:
-        raise RequestError("`repo` is missing: name the public data set that the run becomes, owner/name")
+        raise UsageError("`repo` is missing: name the public data set that the run becomes, owner/name")
     check_repo(repo)
     check_repo(board)
     believe_all([run])

@@ -11,7 +11,7 @@ import typer
 
 from equivox.cli.options import AuditedOption, Command, data_option, names_in, output_option, runs_argument
 from equivox.cli.output import echo, show_tables
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import write_text
 from equivox.core.plain import as_plain
 
@@ -86,7 +86,7 @@ def score_sheet(
     stored: list[Path] = []
     if is_about_shares(read_key(folder)):
         if annotator is not None or store:
-            raise RequestError("this sheet shows the annotator's answers; leave out `--annotator` and `--store`")
+            raise UsageError("this sheet shows the annotator's answers; leave out `--annotator` and `--store`")
         measures, left_out = score_shares(folder, files)
         document: dict[str, Any] = {"measures": as_plain(measures), "left_out": left_out}
         show_tables([stage_table(measures, left_out)])

@@ -10,7 +10,7 @@ import typer
 
 from equivox.cli.options import output_option
 from equivox.cli.output import echo
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.report.progress_bars import progress_bars
 
 if TYPE_CHECKING:
@@ -81,9 +81,9 @@ def make(
         least_agreement=least_agreement, voices=voices, tts=tts,
     )  # fmt: skip
     if output is None and step != "describe":
-        raise RequestError(f"{step} needs `--output`, the {'folder' if step == 'synthesize' else 'file'} to be made")
+        raise UsageError(f"{step} needs `--output`, the {'folder' if step == 'synthesize' else 'file'} to be made")
     if len(source) > 1 and step != "synthesize":
-        raise RequestError(f"{step} takes one source, got {len(source)}; name one")
+        raise UsageError(f"{step} takes one source, got {len(source)}; name one")
     with ExitStack() as stack:
         engines = []
         for name in given.pop("model", ()):
@@ -95,14 +95,14 @@ def make(
 
 
 def _given(step: str, **options: Any) -> dict[str, Any]:
-    """Return the options that were given; RequestError for one that is not for the step, and for one that it lacks."""
+    """Return the options that were given; UsageError for one that is not for the step, and for one that it lacks."""
     given = {name: value for name, value in options.items() if value is not None and value is not False and value != []}
     for name in given:
         if name not in TAKES[step]:
             takes = ", ".join(_option(own) for own in TAKES[step])
-            raise RequestError(f"`{_option(name)}` is not for {step}, which takes {takes}; leave it out")
+            raise UsageError(f"`{_option(name)}` is not for {step}, which takes {takes}; leave it out")
     if (needed := NEEDS.get(step)) not in (None, *given):
-        raise RequestError(f"{step} needs `{_option(str(needed))}`; see `equivox data make --help`")
+        raise UsageError(f"{step} needs `{_option(str(needed))}`; see `equivox data make --help`")
     return given
 
 
@@ -140,14 +140,14 @@ def _made(
 
     if step == "rewrite":
         if len(engines) > 2:
-            raise RequestError(f"rewrite takes a model that writes and one that reads, got {len(engines)}; name two")
+            raise UsageError(f"rewrite takes a model that writes and one that reads, got {len(engines)}; name two")
         reader = engines[1] if len(engines) == 2 else None
         return rewrite(source[0], engines[0], output, reader=reader, progress=progress, **given)
     if step == "filter":
         return keep_agreed(source[0], given.pop("labels"), output, **given)
     if engines:
         if "seed" in given:
-            raise RequestError("`--seed` is the order of an empty sheet, and models are named; leave it out")
+            raise UsageError("`--seed` is the order of an empty sheet, and models are named; leave it out")
         return label(source[0], engines, output, progress=progress)
     rows = sheet(source[0], output, **given)
     echo(f"{output}: {rows:,} continuations. One person fills in `label`: stereotype, anti-stereotype, irrelevant.")

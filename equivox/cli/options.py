@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 from equivox.cli.output import echo_error
-from equivox.core.errors import EquivoxError, RequestError
+from equivox.core.errors import EquivoxError, UsageError
 from equivox.core.files import refuse_unusable
 from equivox.run.spec import SCORING_HELP, TYPED
 
@@ -40,14 +40,14 @@ def data_option(help: str) -> Any:
 
 
 def outside(parameter: typer.CallbackParam, path: Path | None) -> Path | None:
-    """Return where a command writes; RequestError for a place in a run, which would count as changed."""
+    """Return where a command writes; UsageError for a place in a run, which would count as changed."""
     if path is not None:
         refuse_in_run(path, str(parameter.name))
     return path
 
 
 def refuse_in_run(path: Path, name: str, *, resumed: bool = False) -> None:
-    """Raise RequestError for a place in a run; with `resumed` it can be the folder of a run, and in no other."""
+    """Raise UsageError for a place in a run; with `resumed` it can be the folder of a run, and in no other."""
     from equivox.run.declarations import TASKS_FILE
     from equivox.run.manifest import MANIFEST_FILE
 
@@ -55,7 +55,7 @@ def refuse_in_run(path: Path, name: str, *, resumed: bool = False) -> None:
     place = path.resolve()
     for folder in place.parents if resumed else (place, *place.parents):
         if all((folder / file).is_file() for file in (MANIFEST_FILE, TASKS_FILE)):
-            raise RequestError(f"`{name}` {path} is inside the run {folder} and would change it; name a path outside")
+            raise UsageError(f"`{name}` {path} is inside the run {folder} and would change it; name a path outside")
 
 
 def output_option(help: str, *, resumed: bool = False, here: bool = True) -> Any:
@@ -94,7 +94,7 @@ def _runs_opened(named: list[Path], *, every: bool) -> list[Path]:
 
     folders = [path for path in named if not is_task_file(path.name)]
     if not folders:
-        raise RequestError(f"a run is missing before {named[0]}; name its folder")
+        raise UsageError(f"a run is missing before {named[0]}; name its folder")
     _give([path for path in named if path not in folders])
     for folder in folders:
         with nullcontext() if every or len(folders) == 1 else suppress(EquivoxError):
@@ -178,12 +178,12 @@ _NAMES = {"data": ("--data", "--data-dir"), "options": ("--scoring",)}
 
 
 def columns_named(given: Sequence[str]) -> dict[str, str]:
-    """Return our name of a column → the file's; RequestError for what is not written so."""
+    """Return our name of a column → the file's; UsageError for what is not written so."""
     names = {}
     for entry in given:
         ours, equals, theirs = entry.partition("=")
         if not (ours and equals and theirs):
-            raise RequestError(f"`--column` is written OURS=THEIRS, such as response=narrative; got {entry!r}")
+            raise UsageError(f"`--column` is written OURS=THEIRS, such as response=narrative; got {entry!r}")
         names[ours.strip()] = theirs
     return names
 

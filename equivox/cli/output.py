@@ -37,7 +37,7 @@ def echo_error(text: str) -> None:
 
 
 def show_explanation(column: str) -> int:
-    """Print what a column of the tables means; RequestError for a name that is none."""
+    """Print what a column of the tables means; UsageError for a name that is none."""
     from equivox.report.frames import explain_column
 
     echo(textwrap.fill(f"{column}: {explain_column(column)}", _COMFORTABLE))

@@ -10,7 +10,7 @@ import typer
 from annotated_types import Ge
 
 from equivox.cli.output import echo
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.lazy import np
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _of_means(design: Design, given: _Assumed, shift: float | None) -> str:
             f"which sets normal distributions {ntvd_of(found.size):.1f} % apart"
         )
     if not 0.0 < shift < 100.0:
-        raise RequestError(f"`--shift` is {shift:g}: use a number above 0 and below 100, in percent")
+        raise UsageError(f"`--shift` is {shift:g}: use a number above 0 and below 100, in percent")
     size = in_sd(shift)
     needed = clusters_for_difference(difference=size, **common)
     return needed.undefined or (
@@ -150,7 +150,7 @@ def _design_of(task: Task | None, data: str | None, given: _Assumed) -> tuple[De
             n_values = given.values or len(attribute.options) or OPEN_VALUES
             attributes.setdefault(n_values, []).append(attribute.name)
     elif None in (given.clusters, given.responses, given.groups):
-        raise RequestError("give `--task`, or a `--design` with clusters, responses and groups")
+        raise UsageError("give `--task`, or a `--design` with clusters, responses and groups")
     else:
         design = Design(n_clusters=0, responses_per_cluster=0, n_groups=0, source="as given")
         attributes[given.values or OPEN_VALUES] = []
@@ -171,14 +171,14 @@ def _one_task(name: str) -> Task:
     if in_file:
         tasks = [task for task, short in zip(tasks, known, strict=True) if in_file[2] in (short, task.name)]
         if not tasks:
-            raise RequestError(
+            raise UsageError(
                 f"{in_file[1]} has no task {in_file[2]!r}{nearest(in_file[2], known)}; it has {', '.join(known)}"
             )
     if len(tasks) != 1:
         example = f"{name}:{known[0]}" if name.endswith((".yaml", ".yml", ".py")) else tasks[0].name
-        raise RequestError(f"`--task` names {len(tasks)} tasks, got {name!r}; name one, for example {example}")
+        raise UsageError(f"`--task` names {len(tasks)} tasks, got {name!r}; name one, for example {example}")
     if not any(measure.power for measure in tasks[0].metric.measures):
-        raise RequestError(
+        raise UsageError(
             f"`power` estimates what {_measure()} and differences of means can detect, and {name} is scored by neither"
         )
     return tasks[0]

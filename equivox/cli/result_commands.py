@@ -13,7 +13,7 @@ import typer
 
 from equivox.cli.options import DetailsOption, ExplainOption, data_option, output_option, outside, runs_argument
 from equivox.cli.output import EXIT_DONE, echo, echo_error, show_explanation, show_tables
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import refuse_unusable_file, refuse_unusable_folder, write_text
 from equivox.core.plugins import told_in_one_line
 from equivox.core.redact import redacted_text
@@ -70,7 +70,7 @@ def compare(
     if tables is not None:
         refuse_unusable_folder(tables, "tables")
     if fixed and published is None:
-        raise RequestError("`fixed` needs a published cohort; name one with `--with`")
+        raise UsageError("`fixed` needs a published cohort; name one with `--with`")
     usable_folders, left_out = usable(by_name(runs))
     comparison = open_comparison([folder for folder, _ in usable_folders], left_out)
     beside = [] if published is None else published_totals(comparison.runs, published, fixed=fixed)
@@ -180,7 +180,7 @@ def view(
 def _submitted(source: str, stack: ExitStack) -> Iterator[tuple[str, Callable[[], Path]]]:
     """Yield the name of each run that a board is made of, and what opens its folder; downloads end with `stack`.
 
-    RequestError for a source without runs.
+    UsageError for a source without runs.
     """
     from equivox.integrations.hub.remote import HUB, LIST, downloaded, listed_runs
 
@@ -210,23 +210,21 @@ def _submitted(source: str, stack: ExitStack) -> Iterator[tuple[str, Callable[[]
 
 
 def _find_runs(folder: Path) -> list[Path]:
-    """Return the scored runs below `folder`; RequestError if there is none."""
+    """Return the scored runs below `folder`; UsageError if there is none."""
     if not folder.is_dir():
-        raise RequestError(f"`runs` must be a folder with runs in it, got {folder}")
+        raise UsageError(f"`runs` must be a folder with runs in it, got {folder}")
     runs = sorted(path.parent for path in folder.rglob("manifest.json") if (path.parent / "scores.json").is_file())
     if not runs:
-        raise RequestError(f"{folder} holds no scored run; give the folder that runs were written into")
+        raise UsageError(f"{folder} holds no scored run; give the folder that runs were written into")
     return runs
 
 
 def _lines(path: Path) -> list[str]:
-    """Return the lines of a list of runs that are no remarks; RequestError for a file that is no text."""
+    """Return the lines of a list of runs that are no remarks; UsageError for a file that is no text."""
     try:
         lines = path.read_text("utf-8").splitlines()
     except (OSError, UnicodeError) as error:
-        raise RequestError(
-            f"cannot read the list of runs {path} ({error}); give a text file with a run a line"
-        ) from None
+        raise UsageError(f"cannot read the list of runs {path} ({error}); give a text file with a run a line") from None
     return [line.strip() for line in lines if line.strip() and not line.strip().startswith("#")]
 
 

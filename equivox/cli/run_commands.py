@@ -20,7 +20,7 @@ from equivox.cli.options import (
     names_in,
 )
 from equivox.cli.output import show_explanation, show_tables
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.requests import Workers
 from equivox.core.scores import Score, ScoringOptions
 from equivox.core.segments import select_redone
@@ -53,7 +53,7 @@ def score(
     if explain is not None:
         return show_explanation(explain)
     if use is not None and annotator is not None:
-        raise RequestError("`--use` already scores by that annotator; leave out `--annotator`")
+        raise UsageError("`--use` already scores by that annotator; leave out `--annotator`")
     further = () if compare is None else parse_comparisons(compare)
     options = scored_with(run, annotator) if scoring is None else scoring_of(scoring)
     with progress_bars(quiet=quiet) as progress:
@@ -87,12 +87,12 @@ def annotate(
     from equivox.run.scoring import scored_with
 
     if (annotator is None) == (panel is None):
-        raise RequestError("give `--annotator NAME`, or `--panel A,B,C` with annotators that the run has")
+        raise UsageError("give `--annotator NAME`, or `--panel A,B,C` with annotators that the run has")
     options = scored_with(run) if scoring is None else scoring_of(scoring)
     redo = select_redone(retry_failed=retry_failed, redo_judge=redo_judge, fresh=fresh)
     if panel is not None:
         if redo:
-            raise RequestError(
+            raise UsageError(
                 "`--panel` uses stored annotations; leave out `--fresh`, `--redo-judge` and `--retry-failed`"
             )
         return _panel(run, names_in(panel), options)

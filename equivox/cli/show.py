@@ -14,7 +14,7 @@ from equivox.compare.agreement import agreement
 from equivox.compare.believing import believe
 from equivox.compare.runs import ComparedRun, compared_run
 from equivox.core.endings import TRUNCATED, WITHHELD
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import write_whole
 from equivox.core.lazy import pc
 from equivox.core.progress import Event
@@ -46,7 +46,7 @@ def usable(
 ) -> tuple[list[tuple[Path, str]], list[LeftOut]]:
     """Return the scored runs whose numbers are what their answers give, and the others, each named with its reason.
 
-    Names and folders are as in `usable_runs`. RequestError if none of several can be used.
+    Names and folders are as in `usable_runs`. UsageError if none of several can be used.
     """
     with progress_bars(quiet=False) as progress:
 
@@ -58,12 +58,12 @@ def usable(
     for name, reason in left_out:
         echo_error(f"left out: {name}: {reason}")
     if not found:
-        raise RequestError(f"none of the {len(left_out)} runs can be used; the lines above give the reasons")
+        raise UsageError(f"none of the {len(left_out)} runs can be used; the lines above give the reasons")
     return found, left_out
 
 
 def believe_all(runs: Iterable[Path]) -> None:
-    """Raise RequestError for a run whose numbers are not what its answers give; computing them shows progress."""
+    """Raise UsageError for a run whose numbers are not what its answers give; computing them shows progress."""
     with progress_bars(quiet=False) as progress:
         for run in runs:
             believe(run, progress)
@@ -229,7 +229,7 @@ def _count_requests(
         for name in annotators:
             try:
                 samples = open_samples(folder, [task], name)[task.name]
-            except RequestError:
+            except UsageError:
                 samples = None
             for what, statuses in _ANNOTATED.items():
                 counts[f"{what} by {name}"] = None if samples is None else int(samples.has_status(*statuses).sum())
@@ -272,12 +272,12 @@ def _show_annotation_failures(folder: Path, annotator: str, failures: Counter[st
 
 
 def figure_format(path: Path, option: str) -> Format:
-    """Return the format that the file's name asks for; RequestError for another than svg, png or pdf."""
+    """Return the format that the file's name asks for; UsageError for another than svg, png or pdf."""
     from equivox.report.drawing import Format
 
     kind = path.suffix.removeprefix(".")
     if kind not in get_args(Format):
-        raise RequestError(f"`{option}` must end in .svg, .png or .pdf, got {path.name}")
+        raise UsageError(f"`{option}` must end in .svg, .png or .pdf, got {path.name}")
     return kind  # type: ignore[return-value]
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from equivox.cli.output import echo
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.plain import split_by
 from equivox.core.segments import WHOLE
 from equivox.core.task import CROSSED, Task
@@ -34,7 +34,7 @@ def tasks(
         _write(table)
         return
     if table is not None:
-        raise RequestError(f"`tasks` takes one argument, or `new TABLE`, got {name} and {table}")
+        raise UsageError(f"`tasks` takes one argument, or `new TABLE`, got {name} and {table}")
     from equivox.tasks.registry import builtin_tasks, resolve_tasks
 
     found = list(builtin_tasks().values()) if name is None else resolve_tasks(name)
@@ -51,7 +51,7 @@ def _write(table: Path | None) -> None:
     from equivox.tasks.new_file import write_task_file
 
     if table is None:
-        raise RequestError("`tasks new` needs a table: equivox tasks new my_table.csv")
+        raise UsageError("`tasks new` needs a table: equivox tasks new my_table.csv")
     path = write_task_file(table)
     echo(path.read_text("utf-8"))
     echo(f"Written to {path}. Check it, then run: equivox run MODEL {quote(str(path))} --annotator ANNOTATOR")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from equivox.audit.kept import compare_audits
-from equivox.core.errors import EquivoxError, RequestError
+from equivox.core.errors import EquivoxError, UsageError
 from equivox.core.progress import Progress, no_progress
 from equivox.run.manifest import NOT_LISTED, changed_files, read_manifest
 from equivox.run.opening import is_computed, note_computed
@@ -26,7 +26,7 @@ def verify_with_labels(run: Path, *, data: str | None = None, progress: Progress
 
 
 def believe(run: Path, progress: Progress = no_progress) -> None:
-    """Raise RequestError unless the numbers of a run are those that its answers give.
+    """Raise UsageError unless the numbers of a run are those that its answers give.
 
     They are computed again, unless that was done on this machine and the run has not changed since.
     """
@@ -36,7 +36,7 @@ def believe(run: Path, progress: Progress = no_progress) -> None:
     changed = [f"{name}: {why}" for name, why in wrong if why != NOT_LISTED]
     reason = changed[0] if changed else verify_with_labels(run, progress=progress).doubt
     if reason is not None:
-        raise RequestError(
+        raise UsageError(
             f"{run} cannot be used: its numbers differ from those of its answers ({reason}); `equivox verify` lists "
             "them, `equivox score` computes the scores again, and the run's command sends missing requests"
         )

@@ -23,7 +23,7 @@ from equivox.compare.loss_changes import LossChange, list_loss_changes
 from equivox.compare.pairs import OpenedRun, PairedTest, Subject, open_runs, paired_tests
 from equivox.compare.runs import ComparedRun, open_comparison
 from equivox.core.coverage import MOST_RARE
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.metric import Measure
 from equivox.core.redact import redacted_text
 from equivox.core.scores import LEVEL, NAN, Score, left_out_of, unusual_options
@@ -111,7 +111,7 @@ class Gate:
 def read_margins(texts: Iterable[str]) -> dict[str, float]:
     """Return margins by the name of a task or metric, from texts such as `5` and `NAME=5`.
 
-    The name is "" for the margin of all other checks. Raises RequestError for a number below 0, for a text that is no
+    The name is "" for the margin of all other checks. Raises UsageError for a number below 0, for a text that is no
     number, and for a name that comes twice.
     """
     margins: dict[str, float] = {}
@@ -122,11 +122,11 @@ def read_margins(texts: Iterable[str]) -> dict[str, float]:
             # "$METRIC=5", where nobody set METRIC, would otherwise hold for everything.
             margin = float(text if equals and not name else value)
         except ValueError:
-            raise RequestError(f"`margin` is a number, or NAME=number, got {text!r}") from None
+            raise UsageError(f"`margin` is a number, or NAME=number, got {text!r}") from None
         if name in margins:
-            raise RequestError(f"`margin` comes twice{f' for {name}' if name else ''}; give it once")
+            raise UsageError(f"`margin` comes twice{f' for {name}' if name else ''}; give it once")
         if not math.isfinite(margin) or margin < 0:
-            raise RequestError(f"`margin` must be 0 or more, got {text!r}")
+            raise UsageError(f"`margin` must be 0 or more, got {text!r}")
         margins[name] = margin
     return margins
 
@@ -138,7 +138,7 @@ def check_run(new: Path, baseline: Path, margins: Mapping[str, float]) -> Gate:
     before that of a metric, and that of "" holds for all others. Without any margin, no check passes, and
     `Gate.proposal` has the margins that would do. Lost answers are checked in every task.
 
-    Raises RequestError for a margin whose name no number has, for one margin over several units, and for two copies of
+    Raises UsageError for a margin whose name no number has, for one margin over several units, and for two copies of
     one run.
     """
     _refuse_copies(new, baseline)
@@ -149,10 +149,10 @@ def check_run(new: Path, baseline: Path, margins: Mapping[str, float]) -> Gate:
         if not _list_checked(run):  # its metrics may be code that this command was not given
             read_tasks(run.folder)
     if not scores:
-        raise RequestError(f"{new} has no score that a margin applies to")
+        raise UsageError(f"{new} has no score that a margin applies to")
     names = {name for score in scores for name in (score.task, score.name)}
     if unknown := next((name for name in margins if name and name not in names), None):
-        raise RequestError(
+        raise UsageError(
             f"no checked number is called {unknown!r}{nearest(unknown, names)}; known: {', '.join(sorted(names))}"
         )
     if "" in margins:
@@ -170,28 +170,28 @@ def check_run(new: Path, baseline: Path, margins: Mapping[str, float]) -> Gate:
 
 
 def _refuse_copies(new: Path, baseline: Path) -> None:
-    """Raise RequestError for a run beside itself, or beside a copy: it would never differ."""
+    """Raise UsageError for a run beside itself, or beside a copy: it would never differ."""
     if baseline.resolve() == new.resolve():
-        raise RequestError(f"`baseline` is the new run itself, {new}; name an older run")
+        raise UsageError(f"`baseline` is the new run itself, {new}; name an older run")
     mine, theirs = (read_manifest(folder) for folder in (new, baseline))
     answers = [
         {digest for name, digest in (stated_hashes(manifest) or {}).items() if name.startswith("responses/")}
         for manifest in (mine, theirs)
     ]
     if all(mine[name] == theirs[name] for name in ("created", "identity")) and answers[0] & answers[1]:
-        raise RequestError(
+        raise UsageError(
             f"{new} and {baseline} are copies of one run, which began {mine['created']}; run the model again into "
             "a new folder"
         )
 
 
 def _refuse_several_units(margin: float, runs: Sequence[ComparedRun], scores: Sequence[Score]) -> None:
-    """Raise RequestError for a margin without a name over several units: 15 EUR are not 15 percent."""
+    """Raise UsageError for a margin without a name over several units: 15 EUR are not 15 percent."""
     measures = [next((m for run in runs if (m := run.measure(score)) is not None), None) for score in scores]
     first = next((s for s, m in zip(scores, measures, strict=True) if m is not None and m.in_unit), None)
     units = dict.fromkeys(score.unit for score in scores)
     if first is not None and len(units) > 1:
-        raise RequestError(
+        raise UsageError(
             f"`margin` {margin:g} would hold in {', '.join(units)} alike; give {first.task} a margin of its own: "
             f'`--margin "{first.task}={margin:g}"`'
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from equivox.compare.pairs import Asked, OpenedRun, Subject, aligned, paired_generator, refusal
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.lazy import np
 from equivox.core.samples import Samples
 from equivox.core.scores import NAN, Mover, family_of
@@ -106,6 +106,6 @@ def _compare_losses(asked: Asked, new: Samples, old: Samples, way: str) -> LossC
         # The mean change decides: where more answers are lost by chance, more of them are lost in one run alone.
         tested = group_means(more, groups, **design, distances=False, rng=paired_generator(task.name, way))
         least = least_p_over_clusters(groups, n_resamples=10_000, **design)
-    except RequestError as error:
+    except UsageError as error:
         return replace(change, undefined=str(error))
     return replace(change, p=tested.p, p_least=least.p, undefined=tested.undefined)

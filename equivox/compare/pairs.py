@@ -20,7 +20,7 @@ from typing import Any, Self
 from equivox.annotate.merging import as_scored
 from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.coverage import MOST_RARE
-from equivox.core.errors import DamageError, RequestError, StorageError
+from equivox.core.errors import DamageError, StorageError, UsageError
 from equivox.core.fields import odd_numbers, typed
 from equivox.core.files import cache_folder, file_hash, read_document, write_document
 from equivox.core.hashing import digest, seed_of
@@ -192,7 +192,7 @@ def open_one(run: ComparedRun) -> OpenedRun:
     try:
         tasks = read_tasks(run.folder)
         samples = open_samples(run.folder, tasks, run.annotator)
-    except RequestError as error:
+    except UsageError as error:
         return OpenedRun(run, "", {}, unreadable=str(error))
     asked = {
         task.name: Asked(
@@ -325,18 +325,18 @@ def tested(
 
 
 def _checked(found: object, what: str) -> dict[str, Any]:
-    """Return the fields of a paired test, which may be somebody's; RequestError if it is none, or cannot be true."""
+    """Return the fields of a paired test, which may be somebody's; UsageError if it is none, or cannot be true."""
     if not isinstance(found, PairedValues):
-        raise RequestError(f"{what} returned {type(found).__name__}; return `PairedValues`")
+        raise UsageError(f"{what} returned {type(found).__name__}; return `PairedValues`")
     given = {name: value.item() if isinstance(value, np.generic) else value for name, value in vars(found).items()}
     try:
         own = typed(PairedValues, given)
-    except RequestError as error:
-        raise RequestError(f"{what} gave a wrong field: {error}") from error
+    except UsageError as error:
+        raise UsageError(f"{what} gave a wrong field: {error}") from error
     if own.undefined is None and not math.isfinite(own.difference):
-        raise RequestError(f"{what} gave no number and no reason; return `PairedValues` with one of them")
+        raise UsageError(f"{what} gave no number and no reason; return `PairedValues` with one of them")
     if (told := odd_numbers(own, ("p", "p_exchange", "p_least"), ("ci",))) is not None:
-        raise RequestError(f"{what} {told}")
+        raise UsageError(f"{what} {told}")
     return given
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from equivox.annotate import RULES, evaluation_of
 from equivox.compare.runs import run_metrics
 from equivox.configs.published import Source
-from equivox.core.errors import EquivoxError, RequestError
+from equivox.core.errors import EquivoxError, UsageError
 from equivox.core.files import read_document, read_table
 from equivox.core.metric import Metric
 from equivox.core.scores import NAN, Score, family_of
@@ -127,7 +127,7 @@ class OpenedRun:
         try:
             self.manifest = read_manifest(run.folder)
             self.label = label_with_answering(self.label, self.manifest)
-        except RequestError as error:
+        except UsageError as error:
             # The folder's name, not its place: tables are published.
             self.undefined = str(error).replace(str(run.folder), run.folder.name)
         names = self.manifest["identity"]["tasks"] if self.manifest else ()
@@ -238,11 +238,11 @@ class OpenedRun:
         lines = [] if limit is None else [f"{limit} samples a task (`--limit {limit}`)"]
         try:
             every = read_tasks(self.folder)
-        except RequestError:
+        except UsageError:
             return [*lines, "its tasks cannot be read, so that its corpus is not known"]
         for family in sorted(name for name in names & self.tasks if ":" not in name):
             name, at, condition = family.partition("@")
-            with suppress(RequestError):
+            with suppress(UsageError):
                 known = {f"{task.name}{at}{condition}" for task in resolve_tasks(name)}
                 if left_out := known - self.tasks:
                     lines.append(f"{len(known) - len(left_out)} of the {len(known)} tasks of {family}")
@@ -279,7 +279,7 @@ def _loaded(model: str) -> str:
         return ""
     try:
         _, arguments = engine_of(model)
-    except RequestError:
+    except UsageError:
         return ""
     return "" if isinstance(arguments, str) else named_model(arguments)
 

@@ -16,7 +16,7 @@ from typing import Any
 from equivox.annotate import evaluation_of
 from equivox.compare.paper_runs import Number, OpenedRun, TableRun, average
 from equivox.configs.published import PublishedPaper, PublishedTable, Source, published_paper
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.lazy import pandas
 from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL, NAN, family_of
@@ -51,7 +51,7 @@ def fill_tables(paper: str, runs: Sequence[TableRun]) -> list[FilledTable]:
     """Return the tables of a paper as `runs` fill them, cell by cell.
 
     `paper` is the name of a packaged file (`equivox.configs.published.published_names`) or a YAML file of that form.
-    Models that the paper does not have follow as further rows, without a published number. RequestError for an unknown
+    Models that the paper does not have follow as further rows, without a published number. UsageError for an unknown
     paper, and if two of the runs have the same task of the same model.
     """
     declared = published_paper(paper)
@@ -141,7 +141,7 @@ def _run_of(runs: Sequence[OpenedRun], source: Source) -> OpenedRun | str:
         return f"{source.task_name} {NOT_ASKED}{setting}"
     if len(fitting) > 1:
         folders = ", ".join(str(run.folder) for run in fitting)
-        raise RequestError(f"{len(fitting)} runs of {source.model} have {source.task_name}: {folders}; give one")
+        raise UsageError(f"{len(fitting)} runs of {source.model} have {source.task_name}: {folders}; give one")
     return fitting[0]
 
 

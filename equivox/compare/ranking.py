@@ -25,7 +25,7 @@ from equivox.compare.pairs import (
     tasks_of,
 )
 from equivox.compare.runs import ComparedRun, Comparison
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.lazy import on_one_core
 from equivox.core.metric import Cohort, CohortMember, CohortScore, CohortTotals
 from equivox.core.plugins import told_in_one_line
@@ -269,7 +269,7 @@ def published_totals(runs: Sequence[ComparedRun], published: str, *, fixed: bool
     """Return the totals of every family that has them, relative to the runs and the published cohort together.
 
     With `fixed` the published models alone are the cohort. The numbers of several evaluations by a run's annotator are
-    averaged. RequestError for an unknown cohort, and if no run has such a family.
+    averaged. UsageError for an unknown cohort, and if no run has such a family.
     """
     found = []
     for family in dict.fromkeys(family for run in runs for family in run.metrics):
@@ -295,7 +295,7 @@ def published_totals(runs: Sequence[ComparedRun], published: str, *, fixed: bool
             )
         )
     if not found:
-        raise RequestError(f"`with` {published}: no run has scores for all tasks of the family; run the whole family")
+        raise UsageError(f"`with` {published}: no run has scores for all tasks of the family; run the whole family")
     return found
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from equivox.annotate.rules import misread_by_rules
 from equivox.audit.stored import AdjustedScore, StoredAudit, stored_audits
 from equivox.compare.asking import asked_again, judges_itself, unlike_runs
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import file_hash, path_ends
 from equivox.core.lazy import pc
 from equivox.core.metric import Measure, Metric, Panel
@@ -164,11 +164,11 @@ def open_comparison(
 
     Models have the names that the user gave; runs of one model also show the ends of their paths. What is in `left_out`
     could not be used, which is the first caveat. The scores are those by `annotator`, or by each run's own without one.
-    RequestError if a folder holds no scored run.
+    UsageError if a folder holds no scored run.
     """
     manifests = [read_manifest(folder) for folder in folders]
     if len({folder.resolve() for folder in folders}) < len(folders):
-        raise RequestError("`compare` was given a run twice; name each once")
+        raise UsageError("`compare` was given a run twice; name each once")
     names = {
         folder: model_label(str(manifest["command"]["model"]))
         for folder, manifest in zip(folders, manifests, strict=True)
@@ -210,7 +210,7 @@ def run_metrics(folder: Path) -> dict[str, Metric]:
 def _known_tasks(folder: Path) -> list[Task]:
     try:
         return read_tasks(folder)
-    except RequestError:
+    except UsageError:
         return []
 
 
@@ -329,7 +329,7 @@ def _value_shares(run: ComparedRun) -> list[ValueShares]:
         if (rows := read_records(run.folder, task, panel.table, run.annotator)) is None:
             if not any(score.defined for score in run.scores if score.task == task):
                 continue  # nothing of the task was known, so that there is no table
-            raise RequestError(f"{run.folder} has no {panel.table}.parquet; make it with `equivox score {run.folder}`")
+            raise UsageError(f"{run.folder} has no {panel.table}.parquet; make it with `equivox score {run.folder}`")
         shares: dict[tuple[str, str], dict[str, float]] = {}
         counts: Counter[tuple[str, str]] = Counter()
         for row in rows:

@@ -126,7 +126,7 @@ class Annotator:
         raise NotImplementedError
 
     def check(self, tasks: Sequence[Task]) -> None:
-        """Raise RequestError for a task this annotator cannot annotate, before anything is written."""
+        """Raise UsageError for a task this annotator cannot annotate, before anything is written."""
 
     def close(self) -> None:
         """Free the annotator's memory and connections."""

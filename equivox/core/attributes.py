@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 
 LOSSES = ("failure", "unannotated", "unstated", "truncated")
 """What the scores of lost answers are called beside that of refusals, in place of an attribute's name."""
@@ -50,7 +50,7 @@ class Number:
 
     Raises
     ------
-    RequestError
+    UsageError
         No unit, a limit that is no finite number, `low` not below `high`, both a pattern and a measure, or a pattern
         that is no regular expression.
     """
@@ -65,18 +65,18 @@ class Number:
         if self.measure and not self.unit:
             object.__setattr__(self, "unit", self.measure)
         if not self.unit.strip():
-            raise RequestError("`number` needs its `unit`, such as EUR or points")
+            raise UsageError("`number` needs its `unit`, such as EUR or points")
         for name, limit in (("low", self.low), ("high", self.high)):
             if limit is not None and not math.isfinite(limit):
-                raise RequestError(f"`number` has {name} {limit}; give a finite number, or leave it out for no limit")
+                raise UsageError(f"`number` has {name} {limit}; give a finite number, or leave it out for no limit")
         if self.low is not None and self.high is not None and self.low >= self.high:
-            raise RequestError(f"`number` has low {self.low:g} and high {self.high:g}; low must be below high")
+            raise UsageError(f"`number` has low {self.low:g} and high {self.high:g}; low must be below high")
         if self.pattern and self.measure:
-            raise RequestError("`number` has both `pattern` and `measure`; give one of the two")
+            raise UsageError("`number` has both `pattern` and `measure`; give one of the two")
         try:
             re.compile(self.pattern)
         except re.error as error:
-            raise RequestError(
+            raise UsageError(
                 f"`number` has the pattern {self.pattern!r}, which is not a regular expression: {error}"
             ) from None
 
@@ -141,7 +141,7 @@ class Attribute:
 
     Raises
     ------
-    RequestError
+    UsageError
         A number has options, words or several values, or is no outcome.
     """
 
@@ -161,11 +161,11 @@ class Attribute:
     def _check_number(self) -> None:
         given = {"options": self.options, "words": self.words}
         if strange := [name for name, value in given.items() if value]:
-            raise RequestError(f"{self.name} is a number and has `{strange[0]}`; leave out one of the two")
+            raise UsageError(f"{self.name} is a number and has `{strange[0]}`; leave out one of the two")
         if self.is_list:
-            raise RequestError(f"{self.name} is a number and has `count` {self.count}; one answer gives one number")
+            raise UsageError(f"{self.name} is a number and has `count` {self.count}; one answer gives one number")
         if self.role != "outcome":
-            raise RequestError(f"{self.name} is a number and its role is {self.role}; only outcomes are numbers")
+            raise UsageError(f"{self.name} is a number and its role is {self.role}; only outcomes are numbers")
 
     @property
     def is_list(self) -> bool:

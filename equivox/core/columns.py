@@ -17,7 +17,7 @@ from numbers import Integral, Number, Real
 from typing import Any, Generic, Literal, ParamSpec
 
 from equivox.core.coverage import Coverage
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.text import folded, one_coding
 
 Kind = Literal["text", "number", "texts"]
@@ -61,14 +61,14 @@ class ColumnMetric(Generic[Given]):
         return {name: parameter.default for name, parameter in parameters.items() if name not in self.kinds}
 
     def __call__(self, *unnamed: Given.args, **given: Given.kwargs) -> dict[str, Any]:
-        """Compute the metric; RequestError for no rows and for columns that do not fit."""
+        """Compute the metric; UsageError for no rows and for columns that do not fit."""
         if unnamed:
-            raise RequestError(f"{self.name} takes its columns by name: {', '.join(self.kinds)}")
+            raise UsageError(f"{self.name} takes its columns by name: {', '.join(self.kinds)}")
         options = self.options
         every: Mapping[str, Any] = given
         columns = self.check({name: column for name, column in every.items() if name not in options})
         if not next(iter(columns.values())):
-            raise RequestError(f"{self.name} was given no rows: give {', '.join(self.required)}")
+            raise UsageError(f"{self.name} was given no rows: give {', '.join(self.required)}")
         chosen = {name: value for name, value in every.items() if name in options}
         _check_options(chosen)
         measure: Callable[..., dict[str, Any]] = self.measure
@@ -77,20 +77,18 @@ class ColumnMetric(Generic[Given]):
     def check(self, given: Mapping[str, Iterable[Any] | None]) -> dict[str, list[Any]]:
         """Return every column as a list of equal length with entries of its kind; missing entries are None."""
         if unknown := [name for name in given if name not in self.kinds and given[name] is not None]:
-            raise RequestError(
+            raise UsageError(
                 f"{self.name} has no column or option `{unknown[0]}`"
                 f"{nearest(unknown[0], [*self.kinds, *self.options])}; it takes {', '.join(self.kinds)}"
             )
         columns = {name: _entries(name, column) for name, column in given.items() if column is not None}
         if absent := [name for name in self.required if name not in columns]:
-            raise RequestError(f"`{absent[0]}` is missing: {self.name} needs {', '.join(self.required)}")
+            raise UsageError(f"`{absent[0]}` is missing: {self.name} needs {', '.join(self.required)}")
         lengths = {name: len(column) for name, column in columns.items()}
         n = next(iter(lengths.values()))
         if set(lengths.values()) != {n}:
             told = ", ".join(f"{name} {length}" for name, length in lengths.items())
-            raise RequestError(
-                f"columns have unequal lengths ({told}): give one entry per row, None where it is missing"
-            )
+            raise UsageError(f"columns have unequal lengths ({told}): give one entry per row, None where it is missing")
         return {
             name: [_entry(name, kind, value) for value in columns.get(name, [None] * n)]
             for name, kind in self.kinds.items()
@@ -103,16 +101,16 @@ def _check_options(options: Mapping[str, Any]) -> None:
             continue
         whole = isinstance(value, Integral) and not isinstance(value, bool)
         if name in _LEAST and not (whole and int(value) >= _LEAST[name]):
-            raise RequestError(f"`{name}` is a whole number from {_LEAST[name]} up, got {value!r}")
+            raise UsageError(f"`{name}` is a whole number from {_LEAST[name]} up, got {value!r}")
         if name in _SHARES and not (isinstance(value, Real) and 0 <= float(value) <= 1):
-            raise RequestError(f"`{name}` is a share between 0 and 1, such as 0.8, got {value!r}")
+            raise UsageError(f"`{name}` is a share between 0 and 1, such as 0.8, got {value!r}")
 
 
 def _entries(name: str, column: Any) -> list[Any]:
-    """Return a column as a list; RequestError for an object without entries or without an order."""
+    """Return a column as a list; UsageError for an object without entries or without an order."""
     table = hasattr(column, "columns") or hasattr(column, "column_names")
     if table or isinstance(column, str | bytes | Mapping | set | frozenset) or not isinstance(column, Iterable):
-        raise RequestError(f"`{name}` is a {type(column).__name__}: give one column, a list with one entry per row")
+        raise UsageError(f"`{name}` is a {type(column).__name__}: give one column, a list with one entry per row")
     for method in ("to_pylist", "tolist"):  # of pyarrow; of numpy, pandas and torch
         if hasattr(column, method):
             return list(getattr(column, method)())
@@ -131,7 +129,7 @@ def _plain(value: Any) -> Any:
 
 def _word(name: str, value: Any) -> str:
     if isinstance(value, bytes | Iterable) and not isinstance(value, str):
-        raise RequestError(f"`{name}` holds {value!r}, a {type(value).__name__}: give words")
+        raise UsageError(f"`{name}` holds {value!r}, a {type(value).__name__}: give words")
     # pandas turns a column of whole numbers into floats when one is missing: 1.0 is the group 1.
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
@@ -144,11 +142,11 @@ def _entry(name: str, kind: Kind, given: Any) -> Any:
         try:
             number = float(value)
         except (TypeError, ValueError):
-            raise RequestError(
+            raise UsageError(
                 f"`{name}` holds {value!r}: give numbers such as 52000.5, None where one is missing"
             ) from None
         if math.isinf(number):
-            raise RequestError(f"`{name}` holds {value!r}: give finite numbers, None where one is missing")
+            raise UsageError(f"`{name}` holds {value!r}: give finite numbers, None where one is missing")
         return None if math.isnan(number) else number
     if kind == "text":
         return _word(name, value)
@@ -162,39 +160,39 @@ def _entry(name: str, kind: Kind, given: Any) -> Any:
 
 
 def whole_or_none(name: str, column: Sequence[str | None]) -> list[str] | None:
-    """Return an optional column, or None if it is missing in all rows; RequestError if only some rows have it."""
+    """Return an optional column, or None if it is missing in all rows; UsageError if only some rows have it."""
     absent = sum(entry is None for entry in column)
     if absent == len(column):
         return None
     if absent:
-        raise RequestError(f"`{name}` is missing in {absent} of {len(column)} rows: give it for all rows or for none")
+        raise UsageError(f"`{name}` is missing in {absent} of {len(column)} rows: give it for all rows or for none")
     return [entry for entry in column if entry is not None]
 
 
 def whole(name: str, column: Sequence[str | None]) -> list[str]:
-    """Return a required column; RequestError if a row lacks it."""
+    """Return a required column; UsageError if a row lacks it."""
     found = whole_or_none(name, column)
     if found is None:
-        raise RequestError(f"`{name}` is missing in every row")
+        raise UsageError(f"`{name}` is missing in every row")
     return found
 
 
 def groups_of(name: str, column: Sequence[str | None]) -> list[str]:
     """Return a required column of groups.
 
-    RequestError if a row lacks its group, if one is the text `nan`, and if two are told apart by case or space alone.
+    UsageError if a row lacks its group, if one is the text `nan`, and if two are told apart by case or space alone.
     """
     found = whole(name, column)
     groups = dict.fromkeys(found)
     for group in groups:
         if _folded(group) in ("nan", "<na>"):
-            raise RequestError(f"`{name}` holds the text {group!r}, a missing entry: leave it empty, or name the group")
+            raise UsageError(f"`{name}` holds the text {group!r}, a missing entry: leave it empty, or name the group")
     refuse_alike(name, groups)
     return found
 
 
 def refuse_alike(name: str, groups: Iterable[str], *, case: bool = True) -> None:
-    """Raise RequestError if two groups differ in nothing but space, `.0`, how a sign is coded or, with `case`, case.
+    """Raise UsageError if two groups differ in nothing but space, `.0`, how a sign is coded or, with `case`, case.
 
     The codings of a sign are one (`one_coding`), and invisible signs are none. A column of whole numbers becomes one of
     1.0 and 2.0 where a value is missing.
@@ -204,7 +202,7 @@ def refuse_alike(name: str, groups: Iterable[str], *, case: bool = True) -> None
         other = spelled.setdefault(_folded(group) if case else _shown(group), group)
         if other != group:
             seen = repr if _whole(other.casefold()) == _whole(group.casefold()) else ascii
-            raise RequestError(
+            raise UsageError(
                 f"`{name}` holds {seen(other)} and {seen(group)}, which differ in case, space, coding "
                 "or `.0`: write them alike"
             )

@@ -1,12 +1,13 @@
 """The errors that equivox raises on purpose.
 
-The user can fix a `RequestError` (exit code 2): its message says what is wrong, what was received and what to do.
+The user can fix a `UsageError` (exit code 2): its message says what is wrong, what was received and what to do.
 A `RunError` stops a run (exit code 1); everything finished before it is on disk.
 """
 
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -17,10 +18,18 @@ class EquivoxError(Exception):
     exit_code = 1
 
 
-class RequestError(EquivoxError, ValueError):
-    """A request that cannot be done; the message says in one line what is wrong, what was received and what to do."""
+class UsageError(EquivoxError, ValueError):
+    """A command or a call that cannot be done; its message says what is wrong, what was given and what to do."""
 
     exit_code = 2
+
+
+def __getattr__(name: str) -> type[UsageError]:
+    """Return the class under its name of earlier versions; it goes with the next release."""
+    if name != "RequestError":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn("RequestError is called UsageError", DeprecationWarning, stacklevel=2)
+    return UsageError
 
 
 class RunError(EquivoxError, RuntimeError):
@@ -33,7 +42,7 @@ class StorageError(RunError):
     """The disk refused a write (full, read-only, over quota); what was stored before is whole."""
 
 
-class DamageError(RequestError):
+class DamageError(UsageError):
     """A file of a run is not what was written: cut short, changed or foreign; `why` says so of the file `path`."""
 
     def __init__(self, message: str, path: Path, why: str) -> None:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 import yaml
 from yaml.composer import Composer
 
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.files import unreadable
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def packaged_yaml(path: str) -> Any:
 def checked_fields(settings: type[Any], arguments: Mapping[str, Any], *, what: str) -> dict[str, Any]:
     """Return `arguments` converted to the types of the dataclass `settings`.
 
-    Raises RequestError for an argument that is unknown (with the nearest names), missing, of the wrong type or out of
+    Raises UsageError for an argument that is unknown (with the nearest names), missing, of the wrong type or out of
     its range.
     """
     from pydantic import ValidationError
@@ -113,18 +113,18 @@ def checked_fields(settings: type[Any], arguments: Mapping[str, Any], *, what: s
     known = [f.name for f in dataclasses.fields(settings)]
     for name in arguments:
         if name not in known:
-            raise RequestError(f"{what} has no argument {name!r}{nearest(name, known)}; known: {', '.join(known)}")
+            raise UsageError(f"{what} has no argument {name!r}{nearest(name, known)}; known: {', '.join(known)}")
     for f in dataclasses.fields(settings):
         required = f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
         if required and arguments.get(f.name) in (None, ""):
-            raise RequestError(f"{what} needs the argument {f.name}, for example {f.name}=…")
+            raise UsageError(f"{what} needs the argument {f.name}, for example {f.name}=…")
     for name, value in arguments.items():
         if (odd := _odd(value)) is not None:
-            raise RequestError(f"{what} argument {name}: {odd}")
+            raise UsageError(f"{what} argument {name}: {odd}")
     try:
         checked = _adapter(settings).validate_json(json.dumps(dict(arguments)), strict=True)  # type: ignore[arg-type]
     except ValidationError as error:
-        raise RequestError(f"{what} argument {complaint(error)}") from error
+        raise UsageError(f"{what} argument {complaint(error)}") from error
     return {name: getattr(checked, name) for name in known}
 
 
@@ -138,17 +138,17 @@ def _adapter(settings: type[Any]) -> TypeAdapter[Any]:
 def checked_form(form: type[Form], document: Any, *, where: str) -> Form:
     """Return `document`, as it was read from the file `where`, as the pydantic model `form`.
 
-    Raises RequestError, naming the file and the field, for missing, unknown and malformed fields.
+    Raises UsageError, naming the file and the field, for missing, unknown and malformed fields.
     """
     from pydantic import ValidationError
 
     if (odd := _odd(document)) is not None:
-        raise RequestError(f"{where}: {odd}")
+        raise UsageError(f"{where}: {odd}")
     try:
         return form.model_validate_json(json.dumps(document), strict=True)
     except ValidationError as error:
         known = ", ".join(_fields_beside(form, error.errors()[0]["loc"]))
-        raise RequestError(f"{where}: {complaint(error)}{known and f'; known fields: {known}'}") from error
+        raise UsageError(f"{where}: {complaint(error)}{known and f'; known fields: {known}'}") from error
 
 
 def _fields_beside(form: type[BaseModel], place: Sequence[int | str]) -> Collection[str]:
@@ -171,23 +171,23 @@ def _types_in(annotation: Any) -> Iterator[Any]:
 
 
 def refuse_unless(right: bool, name: str, value: Any, words: str) -> None:
-    """Raise RequestError for an argument that is not what `words` say, unless `right`."""
+    """Raise UsageError for an argument that is not what `words` say, unless `right`."""
     if not right:
-        raise RequestError(f"`{name}` is {words}, got {_short(value)}")
+        raise UsageError(f"`{name}` is {words}, got {_short(value)}")
 
 
 def typed(kind: type[Kind], values: Mapping[str, Any], **names: type) -> Kind:
     """Return the object of the dataclass `kind` whose fields are `values`, of the types declared there.
 
     Nothing is converted, and objects are taken as they are. `names` are the classes that the module of `kind` names
-    without importing them. RequestError, naming the field, for an unknown, missing or mistyped one.
+    without importing them. UsageError, naming the field, for an unknown, missing or mistyped one.
     """
     from pydantic import ValidationError
 
     try:
         _typed_form(kind, tuple(names.items())).model_validate(values)  # type: ignore[arg-type]
     except ValidationError as error:
-        raise RequestError(f"{kind.__name__}: {complaint(error)}") from None
+        raise UsageError(f"{kind.__name__}: {complaint(error)}") from None
     return kind(**values)
 
 
@@ -267,12 +267,12 @@ def parse_model_args(text: str, *, what: str = "model") -> dict[str, Any]:
         name, equals, value = entry.partition("=")
         name = name.strip()
         if not equals or not name:
-            raise RequestError(f"{what} arguments are key=value,key=value, got {entry!r}{_example(what)}")
+            raise UsageError(f"{what} arguments are key=value,key=value, got {entry!r}{_example(what)}")
         if name in arguments:
-            raise RequestError(f"{what} argument {name} is given twice in {text!r}; give it once")
+            raise UsageError(f"{what} argument {name} is given twice in {text!r}; give it once")
         arguments[name] = _value(value, f"{what} argument {name}")
     if not arguments:
-        raise RequestError(f"{what} arguments are empty{_example(what)}")
+        raise UsageError(f"{what} arguments are empty{_example(what)}")
     return arguments
 
 
@@ -289,7 +289,7 @@ def _split(text: str, what: str) -> list[str]:
             entries.append(text[start:place])
             start = place + 1
     if depth != 0:
-        raise RequestError(f"{what} arguments have an unbalanced bracket in {text!r}; close what was opened")
+        raise UsageError(f"{what} arguments have an unbalanced bracket in {text!r}; close what was opened")
     entries.append(text[start:])
     return [entry for entry in entries if entry.strip()]
 
@@ -302,7 +302,7 @@ def _value(text: str, name: str) -> Any:
     try:
         return load_yaml(spaced)
     except yaml.YAMLError as error:
-        raise RequestError(f"{name}={text!r} cannot be read: {' '.join(str(error).split())}") from error
+        raise UsageError(f"{name}={text!r} cannot be read: {' '.join(str(error).split())}") from error
 
 
 def _from_file(path: Path, what: str) -> dict[str, Any]:
@@ -311,11 +311,11 @@ def _from_file(path: Path, what: str) -> dict[str, Any]:
     except OSError as error:
         raise unreadable(f"the {what} file {path}", path, error) from error
     except (yaml.YAMLError, ValueError) as error:
-        raise RequestError(f"the {what} file {path} is not YAML: {' '.join(str(error).split())}") from error
+        raise UsageError(f"the {what} file {path} is not YAML: {' '.join(str(error).split())}") from error
     if isinstance(document, dict) and isinstance(document.get("model_parameters"), dict):
         document = document["model_parameters"]
     if not isinstance(document, dict) or not document:
-        raise RequestError(f"the {what} file {path} holds no arguments{_example(what)}")
+        raise UsageError(f"the {what} file {path} holds no arguments{_example(what)}")
     return {str(name): value for name, value in document.items()}
 
 

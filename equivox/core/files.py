@@ -24,7 +24,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from equivox.core.errors import DamageError, RequestError, StorageError, nearest
+from equivox.core.errors import DamageError, StorageError, UsageError, nearest
 from equivox.core.lazy import pa, pc, pq
 from equivox.core.text import parsed_json
 
@@ -49,7 +49,7 @@ def cache_folder(name: str) -> Path:
 
 
 def refuse_unusable(path: Path, name: str) -> None:
-    """Raise RequestError, naming the argument `name`, for a path that no file or folder can have.
+    """Raise UsageError, naming the argument `name`, for a path that no file or folder can have.
 
     Such a path, or a part of it, is too long, holds a NUL, or goes through symbolic links in a circle. Room is left for
     the names of files below it.
@@ -62,21 +62,21 @@ def refuse_unusable(path: Path, name: str) -> None:
         if isinstance(error, OSError) and error.errno not in (errno.ENAMETOOLONG, errno.ELOOP):
             return
         why = (getattr(error, "strerror", None) or str(error)).lower()
-        raise RequestError(f"`{name}` {shortened(str(path))} cannot be used: {why}; name another") from None
+        raise UsageError(f"`{name}` {shortened(str(path))} cannot be used: {why}; name another") from None
 
 
 def refuse_unusable_file(path: Path, name: str) -> None:
-    """Raise RequestError for a path that cannot be used as a file, a folder among them; `name` is its option."""
+    """Raise UsageError for a path that cannot be used as a file, a folder among them; `name` is its option."""
     refuse_unusable(path, name)
     if path.is_dir():
-        raise RequestError(f"`{name}` {path} is a folder; name the file")
+        raise UsageError(f"`{name}` {path} is a folder; name the file")
 
 
 def refuse_unusable_folder(path: Path, name: str) -> None:
-    """Raise RequestError for a path that cannot be used as a folder, a file among them; `name` is its option."""
+    """Raise UsageError for a path that cannot be used as a folder, a file among them; `name` is its option."""
     refuse_unusable(path, name)
     if path.exists() and not path.is_dir():
-        raise RequestError(f"`{name}` {path} is a file; name a folder")
+        raise UsageError(f"`{name}` {path} is a file; name a folder")
 
 
 def is_file_name(name: str) -> bool:
@@ -123,14 +123,14 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
 def whole_folder(folder: Path) -> Iterator[Path]:
     """Yield an empty folder that takes the place of `folder` in the end; after an error `folder` is as it was.
 
-    What a process left that was killed meanwhile goes away with the next. RequestError if no folder can be made there.
+    What a process left that was killed meanwhile goes away with the next. UsageError if no folder can be made there.
     """
     partial, replaced = (folder.with_name(f".{folder.name}.{what}") for what in ("partial", "replaced"))
     try:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
     except OSError as error:
-        raise RequestError(f"`output`: cannot write in {folder.parent} ({error.strerror}); choose another") from error
+        raise UsageError(f"`output`: cannot write in {folder.parent} ({error.strerror}); choose another") from error
     try:
         yield partial
         if folder.exists():
@@ -143,11 +143,11 @@ def whole_folder(folder: Path) -> Iterator[Path]:
             shutil.rmtree(left, ignore_errors=True)
 
 
-def unreadable(what: str, path: Path, error: OSError) -> RequestError:
+def unreadable(what: str, path: Path, error: OSError) -> UsageError:
     """Return the error about a file that cannot be read; beside one that is not there, it names those of like names."""
     there = path.parent.glob(f"*{path.suffix}") if isinstance(error, FileNotFoundError) else ()
     like = nearest(path.name, (entry.name for entry in there))
-    return RequestError(f"cannot read {what}: {error.strerror or error}{like or '; check the path'}")
+    return UsageError(f"cannot read {what}: {error.strerror or error}{like or '; check the path'}")
 
 
 def refused(path: Path, error: OSError) -> StorageError:
@@ -320,7 +320,7 @@ LONGEST_TABLE = 4 * 2**30
 
 
 def refuse_odd_files(folder: Path) -> None:
-    """Raise RequestError for a folder with anything but folders and regular files, or with a link out of it.
+    """Raise UsageError for a folder with anything but folders and regular files, or with a link out of it.
 
     A pipe or a device would be waited for without end; a link leads to files that nobody handed over.
     """
@@ -329,7 +329,7 @@ def refuse_odd_files(folder: Path) -> None:
         for name in (*folders, *files):
             number += 1
             if number > MOST_FILES:
-                raise RequestError(
+                raise UsageError(
                     f"{folder} holds more than {MOST_FILES:,} files, more than any run; give the folder of a run"
                 )
             with suppress(FileNotFoundError):  # a run that is under way renames its files
@@ -341,13 +341,13 @@ def refuse_odd_files(folder: Path) -> None:
 def _refuse_odd(path: Path, mode: int, root: Path, folder: Path) -> None:
     if stat.S_ISLNK(mode):
         if not Path(os.path.realpath(path)).is_relative_to(root):
-            raise RequestError(f"{path} is a link out of {folder}; put the file itself there, or remove the link")
+            raise UsageError(f"{path} is a link out of {folder}; put the file itself there, or remove the link")
         with suppress(OSError):  # a link to nothing, or to itself, stays one
             mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         kinds = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
         kind = kinds.get(stat.S_IFMT(mode), "a link to nothing")
-        raise RequestError(f"{path} is {kind}, not a regular file; remove it")
+        raise UsageError(f"{path} is {kind}, not a regular file; remove it")
 
 
 def refuse_oversized(path: Path) -> None:

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from equivox.core.errors import EquivoxError, RequestError
+from equivox.core.errors import EquivoxError, UsageError
 from equivox.core.lazy import NDArray, np, soundfile
 
 LFS_POINTER = b"version https://git-lfs"
@@ -157,7 +157,7 @@ def decode_audio(data: bytes, *, name: str, sampling_rate: int = 16_000) -> NDAr
         The clip is not audio, is damaged, has no samples, or has samples that are not finite.
     """
     if sampling_rate < 1:
-        raise RequestError(f"`sampling_rate` must be at least 1, got {sampling_rate}; 16000 suits speech")
+        raise UsageError(f"`sampling_rate` must be at least 1, got {sampling_rate}; 16000 suits speech")
     data = _read_container(data)
     if reason := _not_audio(data):
         raise MediaError(f"{name}: {reason}")
@@ -346,13 +346,13 @@ def checked_image(data: bytes, *, name: str, blank: bool = True) -> tuple[bytes,
     ------
     MediaError
         The image is empty, damaged, cut short, or has more than `LARGEST_IMAGE_PIXELS` pixels.
-    RequestError
+    UsageError
         Pillow is not installed.
     """
     try:
         from PIL import Image, ImageOps
     except ModuleNotFoundError:
-        raise RequestError(
+        raise UsageError(
             'images need Pillow; install it in a checkout of equivox: `pip install -c constraints.txt ".[images]"`'
         ) from None
     if not data:

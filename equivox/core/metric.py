@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.lazy import np
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class Cohort:
     totals
         Function of the signed numbers of runs (model → measure → value), the name of a published cohort whose models
         count too, or None, and whether they alone are the cohort. It returns total scores without intervals, and raises
-        RequestError for an unknown cohort.
+        UsageError for an unknown cohort.
     """
 
     title: str
@@ -337,7 +337,7 @@ class Metric:
     def __post_init__(self) -> None:
         names = [measure.name for measure in self.measures]
         if not names or len(set(names)) < len(names):
-            raise RequestError(f"metric {self.name}: `measures` name each number once and at least one, got {names}")
+            raise UsageError(f"metric {self.name}: `measures` name each number once and at least one, got {names}")
 
     def panel(self, kind: str) -> Panel | None:
         """Return the panel of a kind, or None."""

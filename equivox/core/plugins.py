@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from equivox.core.errors import EquivoxError, RequestError, RunError, one_line
+from equivox.core.errors import EquivoxError, RunError, UsageError, one_line
 from equivox.core.hashing import digest
 from equivox.core.redact import cleaned
 from equivox.core.text import visible
@@ -48,9 +48,9 @@ class Plugin:
     refusal: str = ""
 
     def use(self) -> Any:
-        """Return the object; RequestError with the reason if the name is refused."""
+        """Return the object; UsageError with the reason if the name is refused."""
         if self.refusal:
-            raise RequestError(self.refusal)
+            raise UsageError(self.refusal)
         return self.given
 
 
@@ -125,20 +125,20 @@ def close(opened: _Opened) -> None:
 
 
 def refuse_odd_identity(identity: Any, what: str) -> None:
-    """Raise RequestError for the identity of `what`, an engine or an annotator, that cannot be written down."""
+    """Raise UsageError for the identity of `what`, an engine or an annotator, that cannot be written down."""
     from equivox.core.fields import typed
 
     try:
         typed(type(identity), {own.name: getattr(identity, own.name) for own in fields(identity)})
         digest(identity.as_dict())
-    except (TypeError, ValueError, RecursionError) as error:  # a RequestError is a ValueError
-        raise RequestError(f"{what} has a wrong `identity`: {error}") from error
+    except (TypeError, ValueError, RecursionError) as error:  # a UsageError is a ValueError
+        raise UsageError(f"{what} has a wrong `identity`: {error}") from error
 
 
 def a_function(given: Any, where: str) -> Any:
-    """Return a function or a class; RequestError for any other object."""
+    """Return a function or a class; UsageError for any other object."""
     if not callable(given):
-        raise RequestError(f"{where} gives {given!r:.60}, not a function")
+        raise UsageError(f"{where} gives {given!r:.60}, not a function")
     return given
 
 
@@ -150,7 +150,7 @@ def added(
 
     A name is refused, with one warning, if its object cannot be loaded or if two packages use it; every other name
     works. A name in `taken` is one of equivox, which stays what it is. `read` receives an object and its origin, and
-    returns what is used of it; it raises RequestError for an object of the wrong kind.
+    returns what is used of it; it raises UsageError for an object of the wrong kind.
     """
     from importlib.metadata import entry_points
 
@@ -179,7 +179,7 @@ def _plugin(group: str, entries: list[EntryPoint], read: Callable[[Any, str], An
     try:
         return Plugin(package=packages, given=read(entries[0].load(), f"the entry point {name} of {packages}"))
     except (Exception, SystemExit) as error:  # a foreign module raises whatever it raises
-        why = str(error) if isinstance(error, RequestError) else f"{type(error).__name__}: {error}"
+        why = str(error) if isinstance(error, UsageError) else f"{type(error).__name__}: {error}"
         refusal = f"{packages} adds {name!r} to {group}, which cannot be loaded ({why}); update or uninstall it"
         return Plugin(package=packages, refusal=warned(refusal))
 

@@ -15,7 +15,7 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 
 LEFT_OUT = "(left out)"
 
@@ -223,7 +223,7 @@ def known_secrets(environment: Mapping[str, str] | None = None) -> dict[str, str
 
 
 def refuse_secrets(texts: Callable[[], Iterable[str]], what: str, further: Mapping[str, str] | None = None) -> None:
-    """Raise RequestError if a text of `what` holds a secret of this process's environment, or a `further` one by name.
+    """Raise UsageError if a text of `what` holds a secret of this process's environment, or a `further` one by name.
 
     `texts` returns the texts; it is not called where there are no secrets.
     """
@@ -231,7 +231,7 @@ def refuse_secrets(texts: Callable[[], Iterable[str]], what: str, further: Mappi
     for text in texts() if secrets else ():
         for name, secret in secrets.items():
             if secret in text:
-                raise RequestError(
+                raise UsageError(
                     f"{what} would hold a secret, {name}: nothing is written; take it out of the run, and change it "
                     "where it was given out"
                 )

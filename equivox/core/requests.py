@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from numbers import Real
 from typing import Any, Literal, Self
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.hashing import KEY_LENGTH, digest
 from equivox.core.plain import as_plain
 from equivox.core.plugins import told_in_one_line
@@ -180,7 +180,7 @@ class Engine:
         raise NotImplementedError
 
     def check(self, requests: Sequence[Request]) -> None:
-        """Raise RequestError for a request that this engine cannot answer, before anything is written."""
+        """Raise UsageError for a request that this engine cannot answer, before anything is written."""
 
     def close(self) -> None:
         """Free the engine's memory and connections; the next request may load the model again."""
@@ -228,7 +228,7 @@ class Engine:
 class Workers:
     """A number of engines of one model; `address` is that of a Ray cluster, None for this machine.
 
-    RequestError for a number that is not 1 or more.
+    UsageError for a number that is not 1 or more.
     """
 
     count: int = 1
@@ -236,7 +236,7 @@ class Workers:
 
     def __post_init__(self) -> None:
         if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
-            raise RequestError(f"`workers` must be a whole number of 1 or more, got {self.count!r}")
+            raise UsageError(f"`workers` must be a whole number of 1 or more, got {self.count!r}")
 
     @property
     def pooled(self) -> bool:

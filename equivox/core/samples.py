@@ -16,7 +16,7 @@ from equivox.core.annotation import AnnotatorIdentity, annotation_key
 from equivox.core.coverage import Coverage
 from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.endings import TRUNCATED, WITHHELD
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.files import read_schema, read_table
 from equivox.core.lazy import NDArray, np, pa, pc
 from equivox.core.segments import WHOLE, Segment, SegmentAnnotation
@@ -237,12 +237,12 @@ class Samples:
     def values(self, attribute: str, segment: str = WHOLE) -> EncodedValues:
         """Return the values of an attribute; open values are replaced by the wording that they count as.
 
-        RequestError for an attribute of the whole answer that the task has not: no answer would seem to state it.
+        UsageError for an attribute of the whole answer that the task has not: no answer would seem to state it.
         """
         name = value_column(segment, attribute)
         if name not in self.columns:
             if segment == WHOLE and self.attributes and attribute not in self.attributes:
-                raise RequestError(
+                raise UsageError(
                     f"no attribute is called {attribute!r}{nearest(attribute, self.attributes)}; there are "
                     f"{', '.join(self.attributes)}"
                 )

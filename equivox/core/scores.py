@@ -13,7 +13,7 @@ from annotated_types import Ge, Gt, Le
 from equivox.core.attributes import Role
 from equivox.core.coverage import MOST_RARE, STAGES, Coverage
 from equivox.core.detectable import Detectable
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.fields import checked_fields, odd_numbers, typed
 from equivox.core.plain import as_plain
 
@@ -67,9 +67,9 @@ DEFAULT_OPTIONS = ScoringOptions()
 
 
 def scoring_options(*, merge: str, **given: Any) -> ScoringOptions:
-    """Return the options that a user typed; RequestError for an unknown value of `merge`, and outside of a range."""
+    """Return the options that a user typed; UsageError for an unknown value of `merge`, and outside of a range."""
     if merge not in get_args(Merge):
-        raise RequestError(
+        raise UsageError(
             f"`merge` is one of {', '.join(get_args(Merge))}, got {merge!r}{nearest(merge, get_args(Merge))}"
         )
     return ScoringOptions(**checked_fields(ScoringOptions, {"merge": merge, **given}, what="scoring"))
@@ -375,7 +375,7 @@ class Score:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Score:
-        """Return the score that `as_dict` wrote; RequestError for a field that is missing or of another type."""
+        """Return the score that `as_dict` wrote; UsageError for a field that is missing or of another type."""
         values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else NAN if value is None and name in _NUMBERS else value
             for name, value in record.items()

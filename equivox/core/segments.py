@@ -14,7 +14,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
 from equivox.core.attributes import REFUSAL, Attribute, WorkedExample
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.hashing import digest, digest_of_texts
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class AnnotationScheme:
     def __post_init__(self) -> None:
         names = [attribute.name for attribute in self.attributes]
         if len(set(names)) != len(names):
-            raise RequestError(f"`attributes` repeat a name, got {names}; rename one")
+            raise UsageError(f"`attributes` repeat a name, got {names}; rename one")
         if REFUSAL not in self.attributes:
             # Refusals are counted in every task.
             object.__setattr__(self, "attributes", (*self.attributes, REFUSAL))
@@ -252,7 +252,7 @@ class AnnotationScheme:
 
 
 def check_tools(tasks: Iterable[Task]) -> None:
-    """Raise RequestError if a tool that annotates responses of `tasks` is missing."""
+    """Raise UsageError if a tool that annotates responses of `tasks` is missing."""
     for task in tasks:
         for missing in task.annotation.missing_tools():
-            raise RequestError(missing)
+            raise UsageError(missing)

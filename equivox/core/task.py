@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from annotated_types import Ge, Gt, Le
 
 from equivox.core.attributes import OTHER, REFUSAL, UNSTATED, Attribute, Role, WorkedExample
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.hashing import digest
 from equivox.core.segments import AnnotationScheme, Segment, SegmentTool
 
@@ -220,7 +220,7 @@ class Sampling:
         try:
             re.compile(self.reasoning)
         except re.error as error:
-            raise RequestError(f"`reasoning` must be a regular expression, but {self.reasoning!r}: {error}") from None
+            raise UsageError(f"`reasoning` must be a regular expression, but {self.reasoning!r}: {error}") from None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings by name, without an empty `reasoning`: older requests keep their keys."""

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from equivox.core.attributes import LOSSES, OTHER, REFUSAL, UNSTATED, Attribute
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.fields import typed
 from equivox.core.metric import Metric
 from equivox.core.segments import AnnotationScheme
@@ -24,27 +24,27 @@ LONGEST_WORDS = 40
 
 
 def tasks_in(given: object, where: str) -> list[Task]:
-    """Return the tasks in a task or a sequence of tasks; RequestError for other objects and for impossible tasks."""
+    """Return the tasks in a task or a sequence of tasks; UsageError for other objects and for impossible tasks."""
     tasks = [given] if isinstance(given, Task) else given
     if isinstance(tasks, Sequence) and tasks and all(isinstance(entry, Task) for entry in tasks):
         return [check_task(task, where) for task in tasks]
-    raise RequestError(f"{where} gives {given!r:.60}, not tasks; give a Task or a non-empty list of tasks")
+    raise UsageError(f"{where} gives {given!r:.60}, not tasks; give a Task or a non-empty list of tasks")
 
 
 def check_task(task: Task, where: str) -> Task:
-    """Return `task` if it can be meant; RequestError, which begins with `where`, if not.
+    """Return `task` if it can be meant; UsageError, which begins with `where`, if not.
 
     Checked are the types of all fields, of the task and of its parts, and what no type can say: names, versions, the
     card, options, and what is compared. A text where a tuple of texts belongs would otherwise be read letter by letter.
     """
     for field, part, kind in _parts(task):
         if not isinstance(part, kind):
-            raise RequestError(f"{where}: the task {task.name!r}: `{field}` needs a {kind.__name__}, got {part!r:.80}")
+            raise UsageError(f"{where}: the task {task.name!r}: `{field}` needs a {kind.__name__}, got {part!r:.80}")
         name = getattr(part, "name", None)
         named = repr(name) if isinstance(name, str) else f"of the task {task.name!r}"
         _check_types(part, kind, f"{where}: {type(part).__name__} {named}")
     for problem in (*_problems(task), *(found for one in task.attributes for found in _attribute_problems(one))):
-        raise RequestError(f"{where}: the task {task.name!r}: {problem}")
+        raise UsageError(f"{where}: the task {task.name!r}: {problem}")
     return task
 
 
@@ -58,14 +58,14 @@ def _parts(task: Task) -> Iterator[tuple[str, Any, type]]:
 
 
 def _check_types(part: Any, kind: type, where: str) -> None:
-    """Raise RequestError for a field of `kind` with a value of another type; those of a subclass are its own affair."""
+    """Raise UsageError for a field of `kind` with a value of another type; those of a subclass are its own affair."""
     values = {field.name: getattr(part, field.name) for field in dataclasses.fields(kind) if field.init}
     try:
         typed(kind, values, Metric=Metric)
-    except RequestError as error:
+    except UsageError as error:
         text = str(error).removeprefix(f"{kind.__name__}: ")
         hint = "; a tuple of one text has a comma: (…,)" if "valid tuple" in text else ""
-        raise RequestError(f"{where}: {text}{hint}") from None
+        raise UsageError(f"{where}: {text}{hint}") from None
 
 
 def _problems(task: Task) -> Iterator[str]:
@@ -172,8 +172,8 @@ NEEDS: Mapping[Need, tuple[str, str]] = {
 
 
 def refuse_unable(tasks: Sequence[Task], able: Collection[Need], who: str) -> None:
-    """Raise RequestError for a task that needs more than `who` is able to do; one that ignored it would mislead."""
+    """Raise UsageError for a task that needs more than `who` is able to do; one that ignored it would mislead."""
     for task in tasks:
         for need in sorted(task.prompt.needs - set(able)):
             what, instead = NEEDS[need]
-            raise RequestError(f"{task.name} {what}, which {who} does not do here; {instead}")
+            raise UsageError(f"{task.name} {what}, which {who} does not do here; {instead}")

@@ -32,7 +32,7 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.fields import checked_fields, parse_model_args
 from equivox.core.task import Sampling, Task
 
@@ -48,7 +48,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
 def read_system_prompts(files: str, folder: Path | None = None) -> dict[str, str]:
     """Return the texts of the files that commas separate, by their names without ending; white space around is removed.
 
-    Paths begin in `folder`. RequestError for a file that is missing, empty, too long or no text, for a name that no
+    Paths begin in `folder`. UsageError for a file that is missing, empty, too long or no text, for a name that no
     condition can have, and for two files of one name.
     """
     found: dict[str, str] = {}
@@ -56,17 +56,17 @@ def read_system_prompts(files: str, folder: Path | None = None) -> dict[str, str
         path = (folder or Path()) / file
         name = path.stem
         if name in found:
-            raise RequestError(f"`system` names two files called {name!r} ({files}); rename one of them")
+            raise UsageError(f"`system` names two files called {name!r} ({files}); rename one of them")
         found[name] = checked_system_prompt(name, _read(path), str(path))
     if not found:
-        raise RequestError(f"`system` names no file, got {files!r}; name text files, separated by commas")
+        raise UsageError(f"`system` names no file, got {files!r}; name text files, separated by commas")
     return found
 
 
 def system_prompts_in(given: str | tuple[str, ...] | Mapping[str, str], path: Path) -> dict[str, str]:
     """Return the system prompts that a task or run file at `path` names or holds, by their names.
 
-    Paths begin in its folder. RequestError as `read_system_prompts`.
+    Paths begin in its folder. UsageError as `read_system_prompts`.
     """
     if isinstance(given, Mapping):
         return {name: checked_system_prompt(name, text, f"in the file {path}") for name, text in given.items()}
@@ -75,9 +75,9 @@ def system_prompts_in(given: str | tuple[str, ...] | Mapping[str, str], path: Pa
 
 
 def checked_system_prompt(name: str, text: str, where: str) -> str:
-    """Return a system prompt without the white space around it; RequestError, naming `where`, for one that is none."""
+    """Return a system prompt without the white space around it; UsageError, naming `where`, for one that is none."""
     if problem := text_problem(name, text):
-        raise RequestError(f"`system` {where}{problem}")
+        raise UsageError(f"`system` {where}{problem}")
     return text.strip()
 
 
@@ -101,10 +101,10 @@ def _read(path: Path) -> str:
             text = file.read(LONGEST + 1)
             return text if len(text) <= LONGEST else text + file.read(100 * LONGEST)
     except UnicodeDecodeError:
-        raise RequestError(f"`system` {path} is not a text; give a text file in UTF-8") from None
+        raise UsageError(f"`system` {path} is not a text; give a text file in UTF-8") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise RequestError(f"`system` {path} cannot be read: {reason}; name a text file") from None
+        raise UsageError(f"`system` {path} cannot be read: {reason}; name a text file") from None
 
 
 TEXT_ONLY, SILENCE, SHUFFLED, SPOKEN = "text_only", "silence", "shuffled", "spoken"
@@ -139,9 +139,9 @@ def parse_conditions(text: str) -> tuple[str, ...]:
     for name in named:
         if name not in known and name not in interventions:
             listed = ", ".join((*known, f"{SYSTEM}NAME", EVERY_WORDING, f"{WORDING}NAME", f"{TURN}N", SPOKEN))
-            raise RequestError(f"unknown condition {name!r}{nearest(name, known)}; known: {listed}")
+            raise UsageError(f"unknown condition {name!r}{nearest(name, known)}; known: {listed}")
     if not named:
-        raise RequestError(f"`conditions` names none; known: {', '.join(known)}")
+        raise UsageError(f"`conditions` names none; known: {', '.join(known)}")
     if EVERY_CONDITION in named:
         return (EVERY_CONDITION, *interventions)
     return (*(condition for condition in known if condition in named), *interventions)
@@ -198,19 +198,19 @@ def parse_group(text: str) -> tuple[str, ...]:
     """
     columns = tuple(filter(None, _CROSS.split(text.strip())))
     if not columns or len(set(columns)) < len(columns):
-        raise RequestError(f"`group` names columns of the corpus, crossed by ×, each once; got {text!r}")
+        raise UsageError(f"`group` names columns of the corpus, crossed by ×, each once; got {text!r}")
     return columns
 
 
 def parse_comparisons(text: str) -> tuple[tuple[str, ...], ...]:
-    """Return the comparisons named in `text`, each as its columns; RequestError for one that is named twice.
+    """Return the comparisons named in `text`, each as its columns; UsageError for one that is named twice.
 
     >>> parse_comparisons("gender, gender×accent")
     (('gender',), ('gender', 'accent'))
     """
     found = [parse_group(entry) for entry in text.split(",")]
     if len({frozenset(columns) for columns in found}) < len(found):
-        raise RequestError(f"`compare` names a comparison twice, got {text!r}; name each once")
+        raise UsageError(f"`compare` names a comparison twice, got {text!r}; name each once")
     return tuple(found)
 
 
@@ -226,7 +226,7 @@ def vary(
     Without comparisons each task compares what it declares. The first comparison asks the model; the others compare
     the same answers.
 
-    RequestError for a condition that a task does not offer, for an unknown sampling, and for a setting of the sampling
+    UsageError for a condition that a task does not offer, for an unknown sampling, and for a setting of the sampling
     that is out of its range.
     """
     varied = []
@@ -235,7 +235,7 @@ def vary(
         for condition in _chosen(task, conditions, offered):
             if condition not in offered and condition != SPOKEN:
                 listed = ", ".join((*offered, SPOKEN))
-                raise RequestError(f"{task.name} has no condition {condition!r}; it offers {listed}")
+                raise UsageError(f"{task.name} has no condition {condition!r}; it offers {listed}")
             asking = with_condition(with_group(task, compare[0] if compare else None), condition)
             others = [with_condition(with_group(task, columns), condition) for columns in compare[1:]]
             varied += [asking, *(replace(other, asked_as=asking.name) for other in others)]
@@ -243,7 +243,7 @@ def vary(
 
 
 def _chosen(task: Task, conditions: Sequence[str], offered: Sequence[str]) -> list[str]:
-    """Return the conditions of a task that `conditions` name, each once; RequestError for one that it has not."""
+    """Return the conditions of a task that `conditions` name, each once; UsageError for one that it has not."""
     wordings = [condition for condition in offered if condition.startswith(WORDING)]
     turns = [condition for condition in offered if turn_of(condition)]
     stands_for = {
@@ -252,19 +252,19 @@ def _chosen(task: Task, conditions: Sequence[str], offered: Sequence[str]) -> li
         EVERY_WORDING: wordings,
     }
     if EVERY_WORDING in conditions and not wordings:
-        raise RequestError(f"{task.name} has no other wordings; give `wordings` to its question, or leave them out")
+        raise UsageError(f"{task.name} has no other wordings; give `wordings` to its question, or leave them out")
     # A turn answers those before it, which are asked too.
     stands_for |= {turn: [task.condition, *turns[: place + 1]] for place, turn in enumerate(turns)}
     return list(dict.fromkeys(name for given in conditions for name in stands_for.get(given, [given])))
 
 
 def with_system_prompts(task: Task, prompts: Mapping[str, str]) -> Task:
-    """Return `task` with further system prompts by name; RequestError for a name that it has for another text."""
+    """Return `task` with further system prompts by name; UsageError for a name that it has for another text."""
     further = {f"{SYSTEM}{name}": text for name, text in prompts.items()}
     for condition, text in further.items():
         if task.interventions.get(condition, text) != text:
             name = condition.removeprefix(SYSTEM)
-            raise RequestError(
+            raise UsageError(
                 f"{task.name} has a system prompt {name!r} of its own, with another text; give the file another name"
             )
     return replace(task, interventions={**task.interventions, **further}) if further else task
@@ -302,7 +302,7 @@ def with_group(task: Task, group: tuple[str, ...] | None) -> Task:
 
 
 def sampling_settings(sampling: str) -> Mapping[str, Any]:
-    """Return the fields of a task's sampling that the option `sampling` sets; RequestError for a text that sets none.
+    """Return the fields of a task's sampling that the option `sampling` sets; UsageError for a text that sets none.
 
     >>> sampling_settings("temperature=0.7,repeats=3"), sampling_settings("as-declared")
     ({'temperature': 0.7, 'repeats': 3}, {})
@@ -311,7 +311,7 @@ def sampling_settings(sampling: str) -> Mapping[str, Any]:
         return {"temperature": 0.0, "top_p": 1.0, "top_k": 0, "repeats": 1} if sampling == GREEDILY else {}
     if "=" not in sampling:
         known = ", ".join(one.name for one in fields(Sampling))
-        raise RequestError(
+        raise UsageError(
             f"`sampling` is one of {', '.join(SAMPLINGS)}, or settings such as temperature=0.7,repeats=3, got "
             f"{sampling!r}{nearest(sampling, SAMPLINGS)}; known settings: {known}"
         )
@@ -322,14 +322,14 @@ def with_sampling(task: Task, sampling: str) -> Task:
     """Return `task` decoded as declared, or otherwise under a name that says so.
 
     `greedy` is one answer, the likeliest tokens. Settings, such as temperature=0.7,repeats=3, replace those of the
-    task. RequestError for a setting out of its range, and for repeats that would all say the same.
+    task. UsageError for a setting out of its range, and for repeats that would all say the same.
     """
     settings = sampling_settings(sampling)
     changed = Sampling(**checked_fields(Sampling, {**asdict(task.sampling), **settings}, what=f"{task.name}: sampling"))
     if changed == task.sampling:
         return task
     if changed.repeats > 1 and changed.temperature == 0:
-        raise RequestError(
+        raise UsageError(
             f"`sampling` asks for {changed.repeats} repeats with temperature 0, which all say the same; give "
             "temperature=0.7, or leave the repeats out"
         )

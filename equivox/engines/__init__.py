@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import config_names, read_config_file
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.fields import parse_model_args
 from equivox.core.plugins import ENGINES, added, refuse_odd_identity, told_in_one_line
 from equivox.core.redact import LEFT_OUT, redacted, remember_secrets, without_credentials
@@ -97,7 +97,7 @@ def open_engine(
 
     `model` is `scheme:rest` (`simulated:planted,shift=0.2`), the name of a packaged model, or a YAML file that names
     its engine. With several `workers` the engine is a pool of such engines. `trust_remote_code` is the user's consent
-    to code of the model's repository. Raises RequestError for any other text, for arguments that the engine does not
+    to code of the model's repository. Raises UsageError for any other text, for arguments that the engine does not
     know, and for a model that needs the consent and has none.
     """
     refuse_remote_code([model], trusted=trust_remote_code)
@@ -121,7 +121,7 @@ def _pooled(make: Callable[[], Engine], workers: Workers | None) -> Engine:
 
 
 def engine_of(model: str) -> tuple[str, Mapping[str, Any] | str]:
-    """Return the scheme and the arguments of `model` without opening its engine; RequestError for an unknown model."""
+    """Return the scheme and the arguments of `model` without opening its engine; UsageError for an unknown model."""
     scheme, _, rest = model.partition(":")
     if scheme == "simulated" and rest:
         return scheme, rest
@@ -130,7 +130,7 @@ def engine_of(model: str) -> tuple[str, Mapping[str, Any] | str]:
     if declared := model_file(model):
         return declared.engine, declared.model_parameters
     written = [f"{known}:…" for known in schemes()]
-    raise RequestError(
+    raise UsageError(
         f"unknown model {model!r}{nearest(model, [*written, *model_names()])}; a model is written "
         f"{', '.join(written)}, or it is the name of a file in configs/models, or a "
         ".yaml file"
@@ -168,9 +168,9 @@ def runs_remote_code(model: str) -> bool:
 
 
 def refuse_remote_code(models: Iterable[str], *, trusted: bool = False) -> None:
-    """Raise RequestError, naming them, if `models` run code of their repositories and the user did not say so."""
+    """Raise UsageError, naming them, if `models` run code of their repositories and the user did not say so."""
     if needing := [model for model in models if not trusted and runs_remote_code(model)]:
-        raise RequestError(
+        raise UsageError(
             f"code from the model's repository on the Hub would run with {', '.join(needing)}; read that code, then "
             "give `--trust-remote-code`, or set the model argument trust_remote_code: true in a copy of the file"
         )
@@ -209,7 +209,7 @@ def public_name(model: str, also: Collection[str] = ()) -> str:
         return without_credentials(model)
     try:
         arguments = redacted(parse_model_args(rest), also=also)
-    except RequestError:  # an engine of another package may write its arguments otherwise
+    except UsageError:  # an engine of another package may write its arguments otherwise
         return f"{scheme}:{LEFT_OUT}"
     return f"{scheme}:{','.join(f'{name}={value}' for name, value in arguments.items())}"
 
@@ -239,19 +239,19 @@ _BELIEVED = ("simulated", "imported")
 
 
 def an_engine(given: Any, what: str) -> Engine:
-    """Return an engine that somebody else made; RequestError for what is none, or has an odd attribute."""
+    """Return an engine that somebody else made; UsageError for what is none, or has an odd attribute."""
     if isinstance(given, Engine) and isinstance(identity := getattr(given, "identity", None), EngineIdentity):
         refuse_odd_identity(identity, what)
         ours = any(kind.__module__.startswith(__name__) for kind in type(given).__mro__)
         if identity.engine in _BELIEVED and not ours:
-            raise RequestError(f"{what} has the name {identity.engine!r} of an engine of equivox; rename it")
+            raise UsageError(f"{what} has the name {identity.engine!r} of an engine of equivox; rename it")
         for name in ("modalities", "able"):
             if isinstance(odd := getattr(given, name), str) or not isinstance(odd, Collection):
-                raise RequestError(f"{what} has {odd!r:.60} as `{name}`; give a frozenset of texts")
+                raise UsageError(f"{what} has {odd!r:.60} as `{name}`; give a frozenset of texts")
         if not isinstance(given.audio_sent, str):
-            raise RequestError(f"{what} has {given.audio_sent!r:.60} as `audio_sent`; give a text")
+            raise UsageError(f"{what} has {given.audio_sent!r:.60} as `audio_sent`; give a text")
         return given
-    raise RequestError(
+    raise UsageError(
         f"{what} gives {given!r:.60}, not an engine; derive its class from equivox.engines.Engine and set `identity` "
         "(docs/add_an_engine.md)"
     )
@@ -277,12 +277,12 @@ def engine_from_args(scheme: str, arguments: Mapping[str, Any], workers: Workers
 
 
 def _replicas(given: Any, workers: Workers | None) -> Workers:
-    """Return the workers that `data_parallel_size` asks for; RequestError if other ones were asked for, too."""
+    """Return the workers that `data_parallel_size` asks for; UsageError if other ones were asked for, too."""
     asked = Workers(given, None if workers is None else workers.address)
     if workers is None or workers.count == 1:
         return asked
     if workers.count != asked.count:
-        raise RequestError(
+        raise UsageError(
             f"the model argument {REPLICAS}={asked.count} and `workers` {workers.count} mean the same; give one of them"
         )
     return workers
@@ -307,4 +307,4 @@ def _one_engine(scheme: str, arguments: Mapping[str, Any]) -> Engine:
         what = f"the engine {scheme} of {plugin.package}"
         with told_in_one_line(what):
             return an_engine(plugin.use()(arguments), what)
-    raise RequestError(f"unknown engine {scheme!r}; known: {', '.join(s for s in schemes() if s != 'simulated')}")
+    raise UsageError(f"unknown engine {scheme!r}; known: {', '.join(s for s in schemes() if s != 'simulated')}")

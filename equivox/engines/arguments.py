@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from annotated_types import Ge, Gt, Le
 
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.fields import checked_fields
 from equivox.core.task import Penalty, Temperature, TokenLimit, TopK, TopP
 
@@ -62,7 +62,7 @@ def sort_arguments(
 
     `known` holds the engine's names (None: the engine looks at them itself) and `aliases` maps other names to them.
     `refused` maps arguments without a meaning to the one accepted value (None: there is none) and the reason. Raises
-    RequestError for these, for unknown names and for arguments given twice.
+    UsageError for these, for unknown names and for arguments given twice.
 
     >>> sort_arguments({"model_name": "m"}, known=["model"], aliases={"model_name": "model"}, refused={})
     {'model': 'm'}
@@ -73,19 +73,19 @@ def sort_arguments(
         if name in refused:
             harmless, reason = refused[name]
             if value is None or value != harmless:
-                raise RequestError(f"model argument {given}={value!r} cannot be used: {reason}")
+                raise UsageError(f"model argument {given}={value!r} cannot be used: {reason}")
         elif known is not None and name not in known:
             raise unknown_argument(given, {*known, *aliases})
         elif name in found:
-            raise RequestError(f"model argument {name} is given twice, as {given} and by another name; give one")
+            raise UsageError(f"model argument {name} is given twice, as {given} and by another name; give one")
         else:
             found[name] = value
     return found
 
 
-def unknown_argument(given: str, known: Collection[str]) -> RequestError:
+def unknown_argument(given: str, known: Collection[str]) -> UsageError:
     """Return the error for a model argument that the engine does not have; `known` are those that it has."""
-    return RequestError(f"unknown model argument {given!r}{nearest(given, known)}")
+    return UsageError(f"unknown model argument {given!r}{nearest(given, known)}")
 
 
 def generation_parameters(
@@ -101,11 +101,9 @@ def generation_parameters(
     known = sorted({own.name for own in fields(_GenerationParameters)} - set(without))
     for name in given:
         if name in _REFUSED_GENERATION:
-            raise RequestError(f"generation parameter {name} cannot be used: {_REFUSED_GENERATION[name]}")
+            raise UsageError(f"generation parameter {name} cannot be used: {_REFUSED_GENERATION[name]}")
         if name not in known:
-            raise RequestError(
-                f"unknown generation parameter {name!r}{nearest(name, known)}; known: {', '.join(known)}"
-            )
+            raise UsageError(f"unknown generation parameter {name!r}{nearest(name, known)}; known: {', '.join(known)}")
     checked_fields(_GenerationParameters, given, what="generation parameters:")
     return {renamed.get(name, name): value for name, value in given.items() if value is not None}
 
@@ -117,4 +115,4 @@ def chat_template(template: str | None) -> str | None:
     try:
         return Path(template).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"`chat_template` {template!r} is no template and no file ({error}); give either") from error
+        raise UsageError(f"`chat_template` {template!r} is no template and no file ({error}); give either") from error

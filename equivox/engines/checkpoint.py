@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.task import digest
 
 _SMALL = 8 << 20
@@ -107,21 +107,19 @@ def _parts(config: Mapping[str, Any], depth: int = 3) -> Iterator[str]:
 def open_checkpoint(model: str, *, revision: str | None = None, cache: str | None = None) -> Checkpoint:
     """Find `model`, read its configuration and resolve its revision; only small JSON files are downloaded.
 
-    Raises RequestError if there is no such model, or if it is not cached and the Hub cannot be reached.
+    Raises UsageError if there is no such model, or if it is not cached and the Hub cannot be reached.
     """
     folder = Path(model).expanduser()
     if folder.is_dir():
         if revision is not None:
-            raise RequestError(
-                f"`revision` {revision!r} is for models on the Hub, and {model} is a folder; leave it out"
-            )
+            raise UsageError(f"`revision` {revision!r} is for models on the Hub, and {model} is a folder; leave it out")
         if not (folder / "config.json").is_file():
-            raise RequestError(f"`model_name` {model} has no config.json; name the folder that save_pretrained wrote")
+            raise UsageError(f"`model_name` {model} has no config.json; name the folder that save_pretrained wrote")
         model, location, commit = folder.resolve().name, str(folder.resolve()), _content(folder)
         config, *settings = (_local_json(folder / name) for name in ("config.json", *_PREPROCESSORS))
     else:
         if model.startswith(("/", "./", "../", "~")):
-            raise RequestError(
+            raise UsageError(
                 f"`model_name` {model}: there is no such folder; name one, or a model on the Hub (org/name)"
             )
         location, (path, config) = model, _hub_json(model, "config.json", revision, cache)
@@ -139,7 +137,7 @@ def _local_json(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text("utf-8")) if path.is_file() else {}
     except (OSError, ValueError) as error:
-        raise RequestError(f"{path} cannot be read: {error}; restore the checkpoint") from error
+        raise UsageError(f"{path} cannot be read: {error}; restore the checkpoint") from error
     return document if isinstance(document, dict) else {}
 
 
@@ -149,28 +147,28 @@ def _hub_json(model: str, name: str, revision: str | None, cache: str | None) ->
     try:
         path = Path(hf_hub_download(model, name, revision=revision, cache_dir=cache))
     except errors.HFValidationError:
-        raise RequestError(
+        raise UsageError(
             f"`model_name` {model!r} is neither a folder nor a model on the Hub (written org/name)"
         ) from None
     except errors.GatedRepoError:
-        raise RequestError(
+        raise UsageError(
             f"`model_name` {model} is gated; accept its terms on its page, then `hf auth login` or set HF_TOKEN"
         ) from None
     except errors.RepositoryNotFoundError:
-        raise RequestError(
+        raise UsageError(
             f"`model_name` {model} is not on the Hub, or is private; check the name, or log in with `hf auth login`"
         ) from None
     except errors.RevisionNotFoundError:
-        raise RequestError(f"`revision` {revision!r} of {model} does not exist; leave it out for the newest") from None
+        raise UsageError(f"`revision` {revision!r} of {model} does not exist; leave it out for the newest") from None
     except errors.LocalEntryNotFoundError:
-        raise RequestError(
+        raise UsageError(
             f"`model_name` {model} is not in the local cache and the Hub cannot be reached (HF_HUB_OFFLINE, or no "
             "network); download it with `hf download`, or give a local folder"
         ) from None
     except errors.EntryNotFoundError:
-        raise RequestError(f"`model_name` {model} has no {name}: it is not a transformers checkpoint") from None
+        raise UsageError(f"`model_name` {model} has no {name}: it is not a transformers checkpoint") from None
     except Exception as error:  # networks fail in many ways
-        raise RequestError(f"`model_name` {model}: cannot fetch {name} ({type(error).__name__}: {error})") from error
+        raise UsageError(f"`model_name` {model}: cannot fetch {name} ({type(error).__name__}: {error})") from error
     return path, _local_json(path)
 
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from equivox.core.errors import RequestError, one_line
+from equivox.core.errors import UsageError, one_line
 from equivox.engines.quiet import debugging
 
 _ENVIRONMENT = {
@@ -34,14 +34,14 @@ _lock = threading.Lock()
 def start(address: str | None, count: int) -> Any:
     """Connect this process to the cluster at `address`, or to a new one here for `count` workers; return `ray`.
 
-    A process that is connected already stays so, until it ends. Raises RequestError when Ray is missing or no cluster
+    A process that is connected already stays so, until it ends. Raises UsageError when Ray is missing or no cluster
     answers.
     """
     os.environ.update(_ENVIRONMENT | os.environ)
     try:
         import ray
     except ModuleNotFoundError:
-        raise RequestError(
+        raise UsageError(
             'several workers need Ray; install it in a checkout of equivox: `pip install -c constraints.txt ".[ray]"`'
         ) from None
     with _lock:
@@ -85,8 +85,8 @@ def _connect(ray: Any, address: str | None, count: int) -> None:
             ray.init(address=address, **quietly)
     except (ConnectionError, RuntimeError, ValueError, OSError, TimeoutError) as error:
         if address is None:
-            raise RequestError(f"Ray did not start on this machine ({one_line(error)})") from error
-        raise RequestError(
+            raise UsageError(f"Ray did not start on this machine ({one_line(error)})") from error
+        raise UsageError(
             f"no suitable Ray cluster answers at `ray-address` {address} ({one_line(error)}); start one with "
             "`ray start --head`, and give the address that it prints, or `auto` on a machine of the cluster; if the "
             "cluster needs a token, set RAY_AUTH_MODE=token"

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from annotated_types import Ge, Gt, Le, MinLen
 
 from equivox.core.endings import WITHHELD, ending
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.fields import checked_fields
 from equivox.core.media import MediaError
 from equivox.core.progress import NO_ANSWER_YET
@@ -156,15 +156,15 @@ class EndpointEngine(Engine):
 
     @classmethod
     def from_args(cls, arguments: Mapping[str, Any]) -> EndpointEngine:
-        """Build an engine from model arguments; RequestError for an unknown or missing one, or a wrong type."""
+        """Build an engine from model arguments; UsageError for an unknown or missing one, or a wrong type."""
         if any("key" in name.lower() and name != "api_key_env" for name in arguments):
-            raise RequestError(
+            raise UsageError(
                 "model arguments hold a key; put it into the environment variable OPENAI_API_KEY, or name "
                 "another variable with api_key_env=…"
             )
         settings = EndpointSettings(**checked_fields(EndpointSettings, arguments, what="endpoint"))
         if not re.fullmatch("[A-Z_][A-Z0-9_]*", settings.api_key_env):
-            raise RequestError(
+            raise UsageError(
                 "`api_key_env` must be the name of an environment variable in capitals, such as OPENAI_API_KEY; put "
                 "the key into that variable, not into the arguments"
             )
@@ -190,11 +190,11 @@ class EndpointEngine(Engine):
         return self._servers.pause if self._servers else ""
 
     def check(self, requests: Sequence[Request]) -> None:
-        """Raise RequestError for media that the model does not take, and test the server with one short request."""
+        """Raise UsageError for media that the model does not take, and test the server with one short request."""
         for request in requests:
             for part in request.media:
                 if part.kind not in self.modalities:
-                    raise RequestError(
+                    raise UsageError(
                         f"{self.settings.model_name} takes {', '.join(sorted(self.modalities))}, but "
                         f"{request.task} sends {part.kind}; choose another model, or correct modalities=[…]"
                     )
@@ -236,7 +236,7 @@ class EndpointEngine(Engine):
             self._open.close()
 
     def _connect(self) -> None:
-        """Start the event loop and the client; RequestError without the client, or for a key that no header carries."""
+        """Start the event loop and the client; UsageError without the client, or for a key that no header carries."""
         if self._servers is not None:
             return
         try:
@@ -245,14 +245,14 @@ class EndpointEngine(Engine):
 
             from equivox.engines.servers import ANY_SERVER, Servers
         except ModuleNotFoundError:
-            raise RequestError(
+            raise UsageError(
                 "endpoints need the OpenAI client; install it in a checkout of equivox: "
                 '`pip install -c constraints.txt ".[endpoint]"`'
             ) from None
         given = self.settings
         key = os.environ.get(given.api_key_env, "").strip() or "none"
         if not key.isascii():
-            raise RequestError(
+            raise UsageError(
                 f"the key in the environment variable {given.api_key_env} has characters that a header cannot "
                 "carry; copy the key again"
             )

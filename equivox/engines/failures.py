@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.redact import cleaned, without_credentials
 
 FATAL = frozenset({401, 402, 403, 404, 429, 502, 503})
@@ -53,7 +53,7 @@ def find_fatal_cause(error: BaseException) -> str | None:
 
 
 def refuse_greeting(error: Exception, url: str, sent: Container[str], key_variable: str) -> None:
-    """Raise RequestError, naming the server, if no other request would be answered; else return.
+    """Raise UsageError, naming the server, if no other request would be answered; else return.
 
     The server may be overloaded, refuse a one-token answer, or send what is none: the requests will show.
     """
@@ -80,7 +80,7 @@ def refuse_greeting(error: Exception, url: str, sent: Container[str], key_variab
     ]
     for applies, message in reasons:
         if applies:
-            raise RequestError(message) from error
+            raise UsageError(message) from error
 
 
 def _find_other_setting(error: BaseException, sent: Container[str] = _INSTEAD) -> str:

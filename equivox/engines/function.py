@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.fields import refuse_unless
 from equivox.core.reasoning import split_reasoning
 from equivox.core.requests import Engine, EngineIdentity, MediaPart, Request, Response
@@ -43,7 +43,7 @@ class FunctionEngine(Engine):
         able: Iterable[Need] = (),
     ) -> None:
         if not name or not revision:
-            raise RequestError(f"`name` and `revision` must both be set, got {name!r} and {revision!r}")
+            raise UsageError(f"`name` and `revision` must both be set, got {name!r} and {revision!r}")
         refuse_unless(callable(function), "function", function, "a function that takes a request and returns a text")
         self._function = function
         self.able = frozenset(able)

@@ -6,7 +6,7 @@ import gc
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from equivox.core.errors import RequestError, one_line
+from equivox.core.errors import UsageError, one_line
 from equivox.core.lazy import torch
 from equivox.core.requests import Request, Response
 from equivox.engines.checkpoint import Checkpoint
@@ -28,10 +28,10 @@ def failed(request: Request, reason: str) -> Response:
 
 
 def refuse_missing_modality(checkpoint: Checkpoint, takes: frozenset[str], requests: Iterable[Request]) -> None:
-    """Raise RequestError if a request has media that the model does not take."""
+    """Raise UsageError if a request has media that the model does not take."""
     wanted = {part.kind for request in requests for part in request.media}
     if missing := sorted(wanted - takes):
-        raise RequestError(
+        raise UsageError(
             f"{checkpoint.name} does not take {' or '.join(missing)} (it takes {', '.join(sorted(takes))}); "
             "choose another model, or other tasks"
         )
@@ -40,12 +40,12 @@ def refuse_missing_modality(checkpoint: Checkpoint, takes: frozenset[str], reque
 def refuse_too_many_media(
     checkpoint: Checkpoint, limits: Mapping[str, int | None], requests: Iterable[Request]
 ) -> None:
-    """Raise RequestError if a request has more media of one kind than the model takes at a time."""
+    """Raise UsageError if a request has more media of one kind than the model takes at a time."""
     for request in requests:
         for kind, most in limits.items():
             given = sum(part.kind == kind for part in request.media)
             if most is not None and given > most:
-                raise RequestError(
+                raise UsageError(
                     f"{checkpoint.name} takes at most {most} {kind} per request, {request.task} sends {given}; "
                     "choose another model, or tasks with fewer"
                 )
@@ -54,7 +54,7 @@ def refuse_too_many_media(
 def refuse_short_context(
     requests: Iterable[Request], limit: int, *, tokens: Callable[[str], int], answer: Callable[[Request], int]
 ) -> None:
-    """Raise RequestError if `limit` tokens are too few even for a task's shortest prompt and its answer.
+    """Raise UsageError if `limit` tokens are too few even for a task's shortest prompt and its answer.
 
     If only some prompts of a task are too long, these requests fail later, without stopping the run.
     """
@@ -67,14 +67,14 @@ def refuse_short_context(
     for (task, wanted), text in shortest.items():
         needed = tokens(text) + wanted
         if needed > limit:
-            raise RequestError(
+            raise UsageError(
                 f"max_model_length is {limit}, but {task} needs more than {needed} tokens ({wanted} of them for the "
                 "answer); raise max_model_length, or choose a model with a longer context"
             )
 
 
 def refuse_dropped(checkpoint: Checkpoint, requests: Sequence[Request], render: Callable[..., str]) -> None:
-    """Raise RequestError if the chat template leaves out the system prompt of a request.
+    """Raise UsageError if the chat template leaves out the system prompt of a request.
 
     It would then change nothing. `render` applies the template to messages. A template that raises for a system prompt
     says so again for each request, which then fails.
@@ -85,7 +85,7 @@ def refuse_dropped(checkpoint: Checkpoint, requests: Sequence[Request], render: 
         except Exception:  # templates raise errors of many types
             continue
         if system not in rendered:
-            raise RequestError(
+            raise UsageError(
                 f"the chat template of {checkpoint.name} drops the system prompt {system[:40]!r}…; "
                 "give a template that sends it (`chat_template=…`), or choose another model"
             )

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.lazy import torch
 from equivox.core.task import Patch
 
@@ -24,41 +24,37 @@ Graft = tuple[Any, Sequence[int]]
 
 
 def check_settings(settings: Mapping[str, Any]) -> None:
-    """Raise RequestError for unknown keys of `patch`, and for values of the wrong type."""
+    """Raise UsageError for unknown keys of `patch`, and for values of the wrong type."""
     for name, value in settings.items():
         if name not in _SETTABLE:
-            raise RequestError(f"`patch` has no setting {name!r}; it has {', '.join(_SETTABLE)}")
+            raise UsageError(f"`patch` has no setting {name!r}; it has {', '.join(_SETTABLE)}")
         wanted = int if name.endswith("_layer") else str
         if not isinstance(value, wanted) or isinstance(value, bool):
             what = "a layer's number" if wanted is int else "a text"
-            raise RequestError(f"`patch.{name}` is {what}, got {value!r}")
+            raise UsageError(f"`patch.{name}` is {what}, got {value!r}")
 
 
 def check_layers(patch: Patch, n_layers: int, *, model: str) -> None:
-    """Raise RequestError for a layer that the model does not have, and for a target without its placeholder word."""
+    """Raise UsageError for a layer that the model does not have, and for a target without its placeholder word."""
     for name in ("source_layer", "target_layer"):
         layer = getattr(patch, name)
         if not 0 <= layer < n_layers:
-            raise RequestError(
+            raise UsageError(
                 f"`patch.{name}` {layer} is not among the {n_layers} layers of {model}, 0 to {n_layers - 1}"
             )
     if patch.target_token not in patch.target.split():
-        raise RequestError(
-            f"`patch.target` does not contain the word {patch.target_token!r}, which receives the states"
-        )
+        raise UsageError(f"`patch.target` does not contain the word {patch.target_token!r}, which receives the states")
 
 
 def layers_of(model: Any) -> Any:
-    """Return the decoder layers of a transformers model; RequestError if they cannot be found."""
+    """Return the decoder layers of a transformers model; UsageError if they cannot be found."""
     wanted = model.config.get_text_config().num_hidden_layers
     decoder = model.get_decoder() if hasattr(model, "get_decoder") else model
     for module in (decoder, model):
         for part in module.modules():
             if isinstance(part, torch.nn.ModuleList) and len(part) == wanted:
                 return part
-    raise RequestError(
-        f"{type(model).__name__} shows no list of {wanted} layers; hidden states cannot be replaced in it"
-    )
+    raise UsageError(f"{type(model).__name__} shows no list of {wanted} layers; hidden states cannot be replaced in it")
 
 
 def target_text(patch: Patch, n_states: int) -> str:

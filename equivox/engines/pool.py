@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from equivox.core.errors import EquivoxError, RequestError, RunError, one_line
+from equivox.core.errors import EquivoxError, RunError, UsageError, one_line
 from equivox.core.requests import Engine, EngineIdentity, Request, Response, Workers
 from equivox.engines import cluster
 from equivox.engines.limits import failed
@@ -111,7 +111,7 @@ class PoolEngine(Engine):
         return f"{self.copies} of {self._workers.count} workers{lost}"
 
     def check(self, requests: Sequence[Request]) -> None:
-        """Raise RequestError for requests that the model cannot answer, or if there are too few GPUs for the workers.
+        """Raise UsageError for requests that the model cannot answer, or if there are too few GPUs for the workers.
 
         Ray is started or connected to, but no worker is started.
         """
@@ -122,7 +122,7 @@ class PoolEngine(Engine):
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
         """Yield each response as soon as it arrives from a worker; the keys of `requests` must differ.
 
-        Raises RequestError or RunError, in the words of the worker, when one cannot load the model or cannot go on,
+        Raises UsageError or RunError, in the words of the worker, when one cannot load the model or cannot go on,
         and RunError when workers are lost again and again without an answer.
         """
         known = requests if isinstance(requests, Sized) else list(requests)
@@ -149,12 +149,12 @@ class PoolEngine(Engine):
         self._here.close()
 
     def _gpus(self) -> int:
-        """Return how many GPUs a worker asks for: none where the cluster has none; RequestError if it has too few."""
+        """Return how many GPUs a worker asks for: none where the cluster has none; UsageError if it has too few."""
         self._ray = cluster.start(self._workers.address, self._workers.count)
         there = int(self._ray.cluster_resources().get("GPU", 0))
         needed = self.gpus * (self._workers.count if self._workers.address is None else 1)
         if 0 < there < needed:
-            raise RequestError(
+            raise UsageError(
                 f"`workers` {self._workers.count} of {self.gpus} GPU(s) each need {needed}, and there are {there}; ask "
                 f"for {there // self.gpus} workers" + (", or set tensor_parallel_size lower" if self.gpus > 1 else "")
             )

@@ -40,7 +40,7 @@ from annotated_types import Ge, Le
 
 from equivox.configs import load_config
 from equivox.configs.vocabulary import Vocabulary, load_vocabulary
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.fields import checked_fields
 from equivox.core.hashing import hashed_number
 from equivox.core.requests import Engine, EngineIdentity, Labels, Request, Response
@@ -85,22 +85,22 @@ class SimulatedSettings:
 
     @classmethod
     def from_text(cls, model: str, given_text: str) -> SimulatedSettings:
-        """Parse options such as `shift=0.2,speaker=0.5`; RequestError for an unknown option or a value out of range."""
+        """Parse options such as `shift=0.2,speaker=0.5`; UsageError for an unknown option or a value out of range."""
         typed = [entry.partition("=")[::2] for entry in given_text.split(",") if entry]
         given = dict(typed)
         if len(given) < len(typed):
-            raise RequestError(f"`model` simulated:{model},{given_text} gives an option twice; give it once")
+            raise UsageError(f"`model` simulated:{model},{given_text} gives an option twice; give it once")
         known = [f.name for f in fields(cls) if f.name not in _PLANTED or model == "planted"]
         for name in given:
             if name not in known:
-                raise RequestError(
+                raise UsageError(
                     f"`model` simulated:{model} has no option {name!r}{nearest(name, known)}; known: {', '.join(known)}"
                 )
         if model == "planted" and "shift" not in given:
-            raise RequestError("`model` simulated:planted needs its shift, for example simulated:planted,shift=0.2")
+            raise UsageError("`model` simulated:planted needs its shift, for example simulated:planted,shift=0.2")
         settings = cls(**checked_fields(cls, {k: _plain(v) for k, v in given.items()}, what=f"simulated:{model}"))
         if settings.refusal + settings.refusal_gap > 1:
-            raise RequestError(
+            raise UsageError(
                 f"`model` options refusal and refusal_gap add up to {settings.refusal + settings.refusal_gap:g}; "
                 "together they must not exceed 1"
             )
@@ -151,7 +151,7 @@ class SimulatedEngine(Engine):
         # Commands of earlier versions have ? and & between settings, which shells take for signs of their own.
         model, _, given = spec.replace("?", ",", 1).replace("&", ",").partition(",")
         if model not in MODELS:
-            raise RequestError(f"unknown simulated model {model!r}{nearest(model, MODELS)}; known: {', '.join(MODELS)}")
+            raise UsageError(f"unknown simulated model {model!r}{nearest(model, MODELS)}; known: {', '.join(MODELS)}")
         return cls(model, SimulatedSettings.from_text(model, given), tasks)
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
@@ -174,7 +174,7 @@ class SimulatedEngine(Engine):
             )
 
     def check(self, requests: Sequence[Request]) -> None:
-        """Raise RequestError for a shift that is too large for the options and groups of a task."""
+        """Raise UsageError for a shift that is too large for the options and groups of a task."""
         if self.model != "planted":
             return
         left = dict(self._tasks)  # the groups of a task are the same in all of its requests
@@ -263,7 +263,7 @@ class SimulatedEngine(Engine):
         """
         share = self.settings.shift * 100 / attainable_shift(len(values), len(labels.groups))
         if share > 1:
-            raise RequestError(
+            raise UsageError(
                 f"`model` shift {self.settings.shift:g} cannot be planted on {attribute.name}: {len(values)} values "
                 f"keep {len(labels.groups)} groups at most {self.settings.shift / share:.2g} apart; shift less"
             )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from equivox.core.attributes import Attribute, Length, Number
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.hashing import hashed_number
 from equivox.core.lazy import np
 from equivox.core.media import encode_audio
@@ -76,14 +76,14 @@ def drawn_number(
 
 
 def stated(attribute: Attribute, value: float) -> str:
-    """Return a sentence that states a number; RequestError if the attribute's pattern finds it in none."""
+    """Return a sentence that states a number; UsageError if the attribute's pattern finds it in none."""
     number = _number(attribute)
     name = attribute.name.replace("_", " ")
     for form in _FORMS:
         said = form.format(name=name, Name=name.capitalize(), value=f"{value:.15g}", unit=number.unit)
         if not number.pattern or any(sign.isdigit() for sign in number.found_in(said)):
             return said
-    raise RequestError(
+    raise UsageError(
         f"the `pattern` {number.pattern!r} of {attribute.name} finds no number in what simulated models say, such as "
         f"'{_FORMS[0].format(name=name, value='5', unit=number.unit)}'; extend the pattern, or use a real model"
     )

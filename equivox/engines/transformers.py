@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from annotated_types import Ge
 
 from equivox.core import media
-from equivox.core.errors import RequestError, one_line
+from equivox.core.errors import UsageError, one_line
 from equivox.core.fields import checked_fields
 from equivox.core.lazy import torch
 from equivox.core.reasoning import split_reasoning
@@ -101,13 +101,13 @@ class TransformersEngine(Engine):
     def from_args(cls, arguments: Mapping[str, Any]) -> TransformersEngine:
         """Build an engine from the arguments of lighteval's transformers models; nothing heavy is imported.
 
-        Raises RequestError when transformers is not installed, an argument is unknown or the model cannot be found.
+        Raises UsageError when transformers is not installed, an argument is unknown or the model cannot be found.
         """
         version()
         known = [own.name for own in fields(_Arguments)]
         given = sort_arguments(arguments, known=known, aliases=_ALIASES, refused=_REFUSED)
         if not isinstance(given.get("model_name"), str):
-            raise RequestError("model arguments need model_name=org/model, or a folder")
+            raise UsageError("model arguments need model_name=org/model, or a folder")
         given = {name: value for name, value in given.items() if value is not None}
         parsed = checked_fields(_Arguments, given, what="model")
         parsed["chat_template"] = chat_template(parsed["chat_template"])
@@ -119,9 +119,9 @@ class TransformersEngine(Engine):
         return cls(parsed, open_checkpoint(parsed["model_name"], revision=parsed.get("revision")))
 
     def check(self, requests: Sequence[Request]) -> None:
-        """Raise RequestError for requests that this model or transformers cannot answer; weights are not loaded."""
+        """Raise UsageError for requests that this model or transformers cannot answer; weights are not loaded."""
         if any(request.schema is not None for request in requests):
-            raise RequestError(
+            raise UsageError(
                 "transformers cannot hold an answer to a schema; annotate with `vllm:` or `endpoint:`, or with `rules`"
             )
         config, _, tokenizer = configuration(self.checkpoint, self.arguments)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
-from equivox.core.errors import RequestError, one_line
+from equivox.core.errors import UsageError, one_line
 from equivox.core.lazy import torch
 from equivox.engines.checkpoint import Checkpoint
 from equivox.engines.quiet import debugging, quiet
@@ -33,14 +33,14 @@ class Loaded:
 
 
 def version() -> str:
-    """Return the version of transformers without importing it; RequestError if it or torch is missing."""
+    """Return the version of transformers without importing it; UsageError if it or torch is missing."""
     if importlib.util.find_spec("transformers") is None or importlib.util.find_spec("torch") is None:
-        raise RequestError(f"transformers and torch are not both installed; {_INSTALL}")
+        raise UsageError(f"transformers and torch are not both installed; {_INSTALL}")
     return metadata.version("transformers")
 
 
 def import_transformers() -> Any:
-    """Import transformers without its output; RequestError if it cannot be imported."""
+    """Import transformers without its output; UsageError if it cannot be imported."""
     try:
         import transformers
         from transformers.utils import logging
@@ -49,7 +49,7 @@ def import_transformers() -> Any:
             logging.set_verbosity_error()
             logging.disable_progress_bar()
     except Exception as error:  # a broken build can raise any error
-        raise RequestError(
+        raise UsageError(
             f"transformers cannot be imported ({type(error).__name__}: {one_line(error)}); {_INSTALL}"
         ) from error
     return transformers
@@ -65,7 +65,7 @@ def configuration(checkpoint: Checkpoint, arguments: Mapping[str, Any]) -> tuple
             arguments.get("tokenizer", checkpoint.location), **({} if "tokenizer" in arguments else options)
         )
     except Exception as error:
-        raise RequestError(f"transformers cannot read {checkpoint.name}: {one_line(error, 400)}") from error
+        raise UsageError(f"transformers cannot read {checkpoint.name}: {one_line(error, 400)}") from error
     from transformers.models.auto import modeling_auto
 
     # Only the text part of a model that can also speak is loaded.
@@ -75,7 +75,7 @@ def configuration(checkpoint: Checkpoint, arguments: Mapping[str, Any]) -> tuple
     remote = "AutoModelForCausalLM" in getattr(config, "auto_map", {})
     if type(config) in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING or remote:
         return config, transformers.AutoModelForCausalLM, tokenizer
-    raise RequestError(
+    raise UsageError(
         f"transformers {transformers.__version__} has no class that generates text with "
         f"{', '.join(checkpoint.architectures) or config.model_type} of {checkpoint.name}; "
         "use `equivox vllm`, or `equivox run endpoint:…` and a server that has"
@@ -83,15 +83,15 @@ def configuration(checkpoint: Checkpoint, arguments: Mapping[str, Any]) -> tuple
 
 
 def load(checkpoint: Checkpoint, arguments: Mapping[str, Any]) -> Loaded:
-    """Load model and processor; RequestError, in one line, when that fails."""
+    """Load model and processor; UsageError, in one line, when that fails."""
     with quiet() as noise:
         try:
             return _load(checkpoint, arguments)
-        except RequestError:
+        except UsageError:
             raise
         except Exception as error:
             reason = f"{type(error).__name__}: {one_line(error, 400)}"
-            raise RequestError(f"transformers cannot load {checkpoint.name}: {reason}") from error
+            raise UsageError(f"transformers cannot load {checkpoint.name}: {reason}") from error
         finally:
             noise.close()
 

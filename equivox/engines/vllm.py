@@ -15,7 +15,7 @@ from contextlib import closing
 from queue import Empty
 from typing import Any
 
-from equivox.core.errors import RequestError, RunError, one_line
+from equivox.core.errors import RunError, UsageError, one_line
 from equivox.core.reasoning import split_reasoning
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.engines.checkpoint import Checkpoint, open_checkpoint
@@ -84,7 +84,7 @@ class VLLMEngine(Engine):
     def from_args(cls, arguments: Mapping[str, Any]) -> VLLMEngine:
         """Build from `lighteval vllm` or EngineArgs arguments; nothing heavy is imported.
 
-        Raises RequestError when vLLM is not installed, an argument has no meaning here or the model cannot be found.
+        Raises UsageError when vLLM is not installed, an argument has no meaning here or the model cannot be found.
         """
         refuse_missing_vllm()
         parsed = VLLMArguments.parse(arguments)
@@ -95,7 +95,7 @@ class VLLMEngine(Engine):
         )
 
     def check(self, requests: Sequence[Request]) -> None:
-        """Raise RequestError for requests that this model or vLLM cannot answer; weights are not loaded."""
+        """Raise UsageError for requests that this model or vLLM cannot answer; weights are not loaded."""
         refuse_missing_package(self.checkpoint)
         refuse_wrong_adapters(self._adapters, self.checkpoint, requests)
         config = configuration(self.arguments.engine, self.checkpoint)
@@ -123,14 +123,14 @@ class VLLMEngine(Engine):
             )
         most = max((request.sampling.logprobs for request in requests), default=0)
         if 0 <= config.model_config.max_logprobs < most:
-            raise RequestError(
+            raise UsageError(
                 f"a task asks for {most} logprobs per token, vLLM gives {config.model_config.max_logprobs}; "
                 f"add max_logprobs={most} to the model arguments"
             )
         self._check_schemas(requests)
 
     def _check_schemas(self, requests: Sequence[Request]) -> None:
-        """Raise RequestError for a schema that the grammar backend cannot compile."""
+        """Raise UsageError for a schema that the grammar backend cannot compile."""
         schemas = {json.dumps(request.schema) for request in requests if request.schema is not None}
         if not schemas or self.arguments.engine["structured_outputs_config"]["backend"] != "guidance":
             return
@@ -143,12 +143,12 @@ class VLLMEngine(Engine):
                 params = SamplingParams(structured_outputs=StructuredOutputsParams(json=json.loads(schema)))
                 validate_guidance_grammar(params, tokenizer=None)
             except Exception as error:
-                raise RequestError(f"vLLM's guidance backend refuses a schema: {one_line(error)}") from error
+                raise UsageError(f"vLLM's guidance backend refuses a schema: {one_line(error)}") from error
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
         """Yield each response as soon as it is finished; at most 4 × max_num_seqs requests are taken at a time.
 
-        Raises RequestError when the model cannot be loaded, RunError when vLLM keeps dying without an answer.
+        Raises UsageError when the model cannot be loaded, RunError when vLLM keeps dying without an answer.
         """
         sent: dict[str, _Sent] = {}
         struck: set[str] = set()

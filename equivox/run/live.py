@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from equivox.core.errors import EquivoxError, RequestError
+from equivox.core.errors import EquivoxError, UsageError
 from equivox.core.files import is_file_name, read_document, write_document
 from equivox.core.plain import as_plain
 from equivox.core.progress import Event, Progress, Rates
@@ -111,9 +111,9 @@ def noting(
 
 
 def refuse_unfinished(folder: Path) -> None:
-    """Raise RequestError for a run that is under way or was stopped before its end."""
+    """Raise UsageError for a run that is under way or was stopped before its end."""
     if (live := read_live(folder)) is not None:
-        raise RequestError(
+        raise UsageError(
             f"{folder} is running or was stopped ({live.stage}: {live.done} of {live.total}); wait, or repeat its "
             "command to resume"
         )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equivox.core.encoded import EncodedLabels, cross_count
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.hashing import seed_of
 from equivox.core.samples import UNANNOTATED, UNANSWERED, Samples, value_column
 from equivox.core.scores import NAN, Mover, Score, ScoringOptions
@@ -122,7 +122,7 @@ def _loss(task: Task, samples: Samples, options: ScoringOptions, name: str) -> S
             n_resamples=options.n_resamples, rng=np.random.default_rng(seed),
         )  # fmt: skip
         least = least_p_over_clusters(groups, n_resamples=options.n_resamples, **design)
-    except RequestError as error:
+    except UsageError as error:
         return replace(score, undefined=str(error))
     if shift.undefined is not None:
         return replace(score, undefined=shift.undefined)

@@ -22,7 +22,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from equivox.core.errors import DamageError, RequestError
+from equivox.core.errors import DamageError, UsageError
 from equivox.core.fields import complaint
 from equivox.core.files import (
     file_hash,
@@ -167,7 +167,7 @@ def _lost(path: Path, why: str) -> DamageError:
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Return the manifest of the run in `folder`.
 
-    RequestError if there is none, if its format is not supported, or if the folder holds what no run holds: a pipe, a
+    UsageError if there is none, if its format is not supported, or if the folder holds what no run holds: a pipe, a
     device, a link out of the folder. DamageError for entries that no manifest has.
     """
     path = folder / MANIFEST_FILE
@@ -176,13 +176,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         refuse_oversized(path)
         manifest = read_document(path)
     except (FileNotFoundError, NotADirectoryError):
-        raise RequestError(
-            f"{folder} is not a run: it has no manifest.json; give the folder that a run wrote"
-        ) from None
+        raise UsageError(f"{folder} is not a run: it has no manifest.json; give the folder that a run wrote") from None
     except DamageError as error:
         raise _lost(path, error.why) from error
     if manifest.get("format") != FORMAT:
-        raise RequestError(
+        raise UsageError(
             f"{path} has format {manifest.get('format')!r}, this version reads {FORMAT}; "
             f"use equivox {manifest.get('equivox')}, which made it"
         )

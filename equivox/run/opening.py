@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-from equivox.core.errors import EquivoxError, RequestError
+from equivox.core.errors import EquivoxError, UsageError
 from equivox.core.files import cache_folder, file_hash, refuse_oversized
 from equivox.core.hashing import digest
 from equivox.core.task import DataSource
@@ -34,7 +34,7 @@ file takes its models through one stage after the other, and only a run with sco
 def open_run(folder: Path) -> str | None:
     """Check that the files in `folder` are those of a run; return what is not as it was scored, None if nothing.
 
-    RequestError as `read_manifest`, and for a document or a table that takes more memory than any of a run. A run that
+    UsageError as `read_manifest`, and for a document or a table that takes more memory than any of a run. A run that
     is under way states no hashes yet, and nothing is said of it.
     """
     changed = changed_files(folder, read_manifest(folder))
@@ -119,13 +119,13 @@ def was_made(folder: Path) -> bool:
 def data_of(folder: Path, source: DataSource) -> str | None:
     """Return where the run in `folder` says that its data are: `sample`, a path, or None where none was given.
 
-    RequestError for a path that is named by a run which was not begun on this machine: such a run leads to no file
+    UsageError for a path that is named by a run which was not begun on this machine: such a run leads to no file
     here but its own.
     """
     where: str | None = read_manifest(folder)["command"]["data"]
     if (source.table is None and where in (None, SAMPLE)) or was_made(folder):
         return where
-    raise RequestError(
+    raise UsageError(
         f"{folder} was not made on this machine, so equivox does not open its data files; give their folder with "
         "`--data`"
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from equivox.annotate.merging import lemmas
 from equivox.core.annotation import AnnotatorIdentity
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import write_document
 from equivox.core.samples import ENDED, Row, Samples, samples_table
 from equivox.core.scores import NAN, Score, ScoringOptions
@@ -55,11 +55,11 @@ def score_panel(
 
     Raises
     ------
-    RequestError
+    UsageError
         Fewer than three members, a member twice, or one that has not annotated the run or was not scored.
     """
     if len(members) < 3 or len(set(members)) < len(members):
-        raise RequestError(
+        raise UsageError(
             f"a panel needs three or more different annotators, got {', '.join(members) or 'none'}: two annotators "
             "have no majority"
         )
@@ -96,7 +96,7 @@ def _combined(same: Sequence[Row]) -> Row:
     """Return one sample with the majority of its annotations."""
     first = same[0]
     if len({(row.key, row.sample_id, row.repeat) for row in same}) > 1:
-        raise RequestError("the annotators' tables hold different samples; annotate again with each of them")
+        raise UsageError("the annotators' tables hold different samples; annotate again with each of them")
     if not first.answered:
         return first
     names = dict.fromkeys(name for row in same for name in row.segments)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from equivox.annotate import Annotator, evaluation_of, open_annotator
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import read_document, refuse_unusable_folder, return_freed_memory, write_table
 from equivox.core.media import IMAGES_SENT
 from equivox.core.plugins import afterwards, check, close, freed
@@ -66,7 +66,7 @@ def execute(
     """Run or resume `spec` and return its scores; everything is stored on disk.
 
     `engine` replaces the engine that `spec.model` names, and stays open. `corpora` is a cache of opened corpora that
-    several runs can share. Raises RequestError for a wrong request, before anything is written, and RunError for a run
+    several runs can share. Raises UsageError for a wrong request, before anything is written, and RunError for a run
     that cannot go on.
     """
     with (
@@ -155,7 +155,7 @@ class PreparedRun:
 def prepared(
     spec: RunSpec, annotator: Annotator, engine: Engine | None = None, corpora: dict[str, Corpus] | None = None
 ) -> Iterator[PreparedRun]:
-    """Check `spec`, lock its folder and yield the run; RequestError for a wrong request, before anything is written.
+    """Check `spec`, lock its folder and yield the run; UsageError for a wrong request, before anything is written.
 
     `annotator` is the one that will annotate it first; `engine` and `corpora` are those of `execute`.
     """
@@ -222,13 +222,13 @@ def _checked(
 
 
 def refuse_overrides(identity: EngineIdentity, sampling: str) -> None:
-    """Raise RequestError for a run that asks for a decoding of a model whose arguments set another one."""
+    """Raise UsageError for a run that asks for a decoding of a model whose arguments set another one."""
     settings = sampling_settings(sampling)
     for argument in ("generation_parameters", "extra_body"):
         given = identity.settings.get(argument)
         for name, value in given.items() if isinstance(given, Mapping) else ():
             if name in settings and value != settings[name]:
-                raise RequestError(
+                raise UsageError(
                     f"`sampling` is {sampling}, but the model arguments set {argument}={{{name}: {value}}}, which "
                     f"would take its place; leave {name} out of them, or run with `--sampling as-declared`"
                 )
@@ -331,7 +331,7 @@ def use_annotator(
 ) -> list[Score]:
     """Make `annotator` the run's own, whose scores stand in every table, and return its scores.
 
-    The annotator before stays beside it as one of the others. RequestError if `annotator` has not annotated the run.
+    The annotator before stays beside it as one of the others. UsageError if `annotator` has not annotated the run.
     """
     tasks = read_tasks(folder)
     open_samples(folder, tasks, annotator)  # refuses an annotator without annotations before anything is written
@@ -368,16 +368,16 @@ def open_corpora(tasks: Sequence[Task], data: str | None, cache: dict[str, Corpu
 
 
 def check_output(folder: Path) -> None:
-    """Raise RequestError for a folder that cannot hold a run: unusable, a file, or full of other files."""
+    """Raise UsageError for a folder that cannot hold a run: unusable, a file, or full of other files."""
     refuse_unusable_folder(folder, "output")
     visible = folder.is_dir() and any(not entry.name.startswith(".") for entry in folder.iterdir())
     if visible and not (folder / MANIFEST_FILE).exists():
-        raise RequestError(f"`output` {folder} holds other files and no run; name a new or empty folder")
+        raise UsageError(f"`output` {folder} holds other files and no run; name a new or empty folder")
 
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Hold the run's lock; RequestError when another process has it or the folder cannot be written."""
+    """Hold the run's lock; UsageError when another process has it or the folder cannot be written."""
     from filelock import FileLock, Timeout
 
     try:
@@ -385,10 +385,10 @@ def writing(folder: Path) -> Iterator[None]:
         lock = FileLock(folder / ".lock", timeout=0)
         lock.acquire()
     except Timeout:
-        raise RequestError(f"another process is writing {folder}; wait for it or name another folder") from None
+        raise UsageError(f"another process is writing {folder}; wait for it or name another folder") from None
     except OSError as error:
         why = error.strerror or error
-        raise RequestError(f"cannot write to {folder}: {why}; name another folder, or copy the run to one") from None
+        raise UsageError(f"cannot write to {folder}: {why}; name another folder, or copy the run to one") from None
     try:
         with computing(folder):
             yield
@@ -403,7 +403,7 @@ def _check_same_run(folder: Path, identity: Mapping[str, Any]) -> None:
     if len(found) == 1 and found[0].startswith("model.digest"):
         found = ["the model arguments differ (equivox does not store the differing one)"]
     if found:
-        raise RequestError(
+        raise UsageError(
             f"`output` {folder} holds another run ({'; '.join(found[:4])}); "
             "repeat its arguments to resume it, or name another folder"
         )

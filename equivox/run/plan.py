@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from equivox.core.columns import refuse_alike
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import read_table
 from equivox.core.lazy import NDArray, np, pa, pc
 from equivox.core.requests import EngineIdentity, Request, request_key
@@ -185,22 +185,22 @@ def request_seed(seed: int, sample_id: str, repeat: int, *presentation: Mapping[
 def _grouped(corpus: Corpus, task: Task, limit: int | None) -> tuple[list[Sample], tuple[str, ...], int]:
     """Return the samples of a task that have a group, the groups, and how many samples have none.
 
-    RequestError for too few samples or groups, for groups that are written alike, and for a `limit` below their number.
+    UsageError for too few samples or groups, for groups that are written alike, and for a `limit` below their number.
     """
     samples = samples_of(corpus, task)
     if not samples:
         where = ", ".join(f"{column} {value}" for column, value in task.data.where.items())
-        raise RequestError(f"{task.name}: the corpus {corpus.name} has no sample with {where or 'anything in it'}")
+        raise UsageError(f"{task.name}: the corpus {corpus.name} has no sample with {where or 'anything in it'}")
     grouped = [sample for sample in samples if label_of(sample, task.group) is not None]
     groups = tuple(sorted({label_of(sample, task.group) or "" for sample in grouped}))
     if task.group and len(groups) < 2:
-        raise RequestError(
+        raise UsageError(
             f"{task.name} compares groups by {task.dimension!r}, but the corpus {corpus.name} has "
             f"{len(groups)} ({', '.join(groups) or 'none'}); at least two are needed"
         )
     refuse_alike(task.dimension, groups)
     if limit is not None and limit < len(groups):
-        raise RequestError(
+        raise UsageError(
             f"`limit` {limit} is too small for the {len(groups)} groups of {task.name} ({', '.join(groups)}); "
             f"give at least {len(groups)}, or several per speaker for an interval"
         )
@@ -224,7 +224,7 @@ def make_plan(
 
     The table also has the corpus's columns of few values as `column.NAME`, by which the answers can be compared later.
 
-    Raises RequestError if a column is missing, fewer than two groups are left, or two differ in case or space alone.
+    Raises UsageError if a column is missing, fewer than two groups are left, or two differ in case or space alone.
     """
     presented: list[tuple[tuple[str, int, int], Presented]] = []
     left_out: dict[str, int] = {}
@@ -359,11 +359,11 @@ def without_group(task: Task) -> str:
 
 
 def read_plan(folder: Path) -> pa.Table:
-    """Return the plan of the run in `folder`; RequestError if the run was stopped before it was written."""
+    """Return the plan of the run in `folder`; UsageError if the run was stopped before it was written."""
     try:
         return read_table(folder / PLAN_FILE)
     except FileNotFoundError:
-        raise RequestError(
+        raise UsageError(
             f"{folder} has no {PLAN_FILE}: the run stopped before its first request; run it again"
         ) from None
 

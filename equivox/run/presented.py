@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from equivox.core.columns import refuse_alike
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.media import silent_wav
 from equivox.core.plain import split_by
 from equivox.core.plugins import told_in_one_line
@@ -47,7 +47,7 @@ def _groups_of_clusters(placed: Iterable[tuple[str, str]]) -> dict[str, set[str]
 
 
 def check_clusters(placed: Iterable[tuple[str, str]], task: Task) -> None:
-    """Raise RequestError unless every cluster is in one group, or every one is in all, and has one spelling.
+    """Raise UsageError unless every cluster is in one group, or every one is in all, and has one spelling.
 
     `placed` has the cluster and group of each sample.
     """
@@ -62,7 +62,7 @@ def check_clusters(placed: Iterable[tuple[str, str]], task: Task) -> None:
     if len(groups) == n_groups:
         cluster, groups = min(groups_of.items(), key=lambda entry: (len(entry[1]), entry[0]))
     unnamed = " (the rows without one are one of them)" if "" in groups_of else ""
-    raise RequestError(
+    raise UsageError(
         f"{task.name}: of {sum(sizes.values())} {task.cluster} units{unnamed}, {numbers} of {n_groups} groups of "
         f"{task.dimension} ({cluster!r} in {', '.join(sorted(groups))}); give every unit to one group, or every unit "
         "to all, or name as `cluster` what carries the group"
@@ -256,7 +256,7 @@ def _patched_span(task: Task, filled: Mapping[str, Any]) -> tuple[int, int]:
     for mark in task.prompt.patch.source_span:
         before, found, _ = task.prompt.text.partition(mark)
         if not found:
-            raise RequestError(
+            raise UsageError(
                 f"{task.name}: `patch.source_span` names {mark}, which its prompt lacks; name two of its placeholders"
             )
         start = len(_fill(before, filled))
@@ -306,11 +306,11 @@ def placeholders(task: Task) -> Sequence[str]:
 
 
 def refuse_other_braces(task: Task, columns: Iterable[str]) -> None:
-    """Raise RequestError for a column in braces whose name no placeholder can have: it would be sent as it stands."""
+    """Raise UsageError for a column in braces whose name no placeholder can have: it would be sent as it stands."""
     said = " ".join((*task.prompt.before, task.prompt.text))
     for name in columns:
         if f"{{{name}}}" in said and name not in placeholders(task):
-            raise RequestError(
+            raise UsageError(
                 f"{task.name}: {{{name}}} in the prompt is no placeholder, whose name has letters, digits and _ alone, "
                 f"but a column is called so; give the column another name, by `columns: {{question: {name!r}}}`"
             )
@@ -349,7 +349,7 @@ def asked_alike(task: Task, samples: Iterable[Sample]) -> int:
 
 
 def refuse_unseen_groups(task: Task, samples: Iterable[Sample]) -> None:
-    """Raise RequestError where a task sends the same texts and media about every group: no answer can tell them.
+    """Raise UsageError where a task sends the same texts and media about every group: no answer can tell them.
 
     Media are the same by their bytes, whatever the files are called. Controls, which send other media, are not checked.
     """
@@ -364,7 +364,7 @@ def refuse_unseen_groups(task: Task, samples: Iterable[Sample]) -> None:
         what = f"texts and {task.media[0].kind} files" if task.media else "texts"
         asked = f"fills in {', '.join(f'{{{name}}}' for name in names)}" if names else "has no {column}"
         fix = "give each group files of its own, or " if task.media else ""
-        raise RequestError(
+        raise UsageError(
             f"{task.name}: the model would get the same {what} for every group of {task.dimension} "
             f"(the question {asked}); {fix}name a column with the person in the question, or `swap` a word of the texts"
         )
@@ -380,5 +380,5 @@ def presentations_of(task: Task, sample: Sample, seed: int) -> Sequence[Mapping[
         # Without any the sample would be asked nothing, and be missing nowhere.
         if not shown or not all(isinstance(text, str) for one in shown for text in one.values()):
             told = f"gave {shown!r:.60} for {sample.sample_id}; give one or more mappings of names to texts"
-            raise RequestError(f"`presentations` of {task.name} {told}")
+            raise UsageError(f"`presentations` of {task.name} {told}")
     return shown

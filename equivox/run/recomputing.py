@@ -20,7 +20,7 @@ from typing import Any
 from equivox.annotate import RULES, open_annotator
 from equivox.annotate.model import read_again
 from equivox.core.annotation import Annotation, Annotator, AnnotatorIdentity, Job
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import read_document, read_table
 from equivox.core.lazy import pa
 from equivox.core.progress import Progress, no_progress
@@ -95,12 +95,12 @@ def annotate_again(
 ) -> str:
     """Annotate the copy of `run` in `folder` as one of its annotators did; return what was not made again, in words.
 
-    `annotated` names those that the copy has already. RequestError for a panel that lacks a member there.
+    `annotated` names those that the copy has already. UsageError for a panel that lacks a member there.
     """
     if is_panel(identity):
         members = [str(name) for name in identity.settings["members"]]
         if absent := [member for member in members if member not in annotated]:
-            raise RequestError(f"its member {absent[0]} cannot be recomputed")
+            raise UsageError(f"its member {absent[0]} cannot be recomputed")
         combine(folder, tasks, members)
         return ""
     check_tools(tasks)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from equivox.core.endings import WITHHELD, settle
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.hashing import digest
 from equivox.core.reasoning import split_reasoning
 from equivox.core.requests import Response
@@ -46,7 +46,7 @@ class Table:
     def of(cls, given: Any, names: Mapping[str, str]) -> Table:
         """Return the table of a file, or one in memory; `names` is our name of a column → the table's.
 
-        Raises RequestError where it has no rows or no responses, and where a response is no text.
+        Raises UsageError where it has no rows or no responses, and where a response is no text.
         """
         name = Path(given).name if isinstance(given, str | Path) else "the table"
         every = renamed(as_columns(given), names, where=name, option="--column {}=…")
@@ -59,10 +59,10 @@ class Table:
         told = {column for column, entries in every.items() if any(plain(entry) is not None for entry in entries)}
         columns = {column: entries for column, entries in every.items() if column in {*told, *RESPONSE}}
         if not columns or not next(iter(columns.values())):
-            raise RequestError(f"{name} has no rows; give a row per response")
+            raise UsageError(f"{name} has no rows; give a row per response")
         response = next((entry for entry in RESPONSE if entry in columns), None)
         if response is None:
-            raise RequestError(
+            raise UsageError(
                 f"{name} has no column `response`; say which one holds the responses: `--column response=COLUMN`; "
                 f"it has {names_of(columns)}"
             )
@@ -73,7 +73,7 @@ class Table:
                 part = "give the response"
                 if (parts := names_of({response: [entry]})) != response:
                     part = f"name its part that is the response: `--column {response}=PATH`; it has {parts}"
-                raise RequestError(f"{name}, row {row}: `{response}` holds {entry!r:.40}, not text; {part}")
+                raise UsageError(f"{name}, row {row}: `{response}` holds {entry!r:.40}, not text; {part}")
             answers += own or [_NO_ANSWER]
             numbers += [row] * len(own or [_NO_ANSWER])
         refuse_large(name, len(columns), len(numbers))
@@ -171,7 +171,7 @@ def task_named(table: Table, row: int, tasks: Mapping[str, Task]) -> str:
     given = table.cell(TASK, row) or ""
     known = {name: name for name in tasks} | {task.name: name for name, task in tasks.items()}
     if given not in known:
-        raise RequestError(
+        raise UsageError(
             f"{table.at(row)}: `{TASK}` is {given!r}{nearest(given, known)}; this run has "
             f"{', '.join(tasks)}: name that task too, or take the row out"
         )
@@ -214,7 +214,7 @@ def described_corpora(table: Table, tasks: Mapping[str, Task], match: Sequence[s
         sample_id = plain(record.get(SAMPLE))
         if sample_id is None:
             if SAMPLE in record or shared[task.data.corpus] > 1:
-                raise RequestError(
+                raise UsageError(
                     f"{table.at(row)}: `{SAMPLE}` is missing; name the sample in every row, so that the "
                     "rows of several tasks about one sample meet"
                 )
@@ -223,7 +223,7 @@ def described_corpora(table: Table, tasks: Mapping[str, Task], match: Sequence[s
         described = _sample_columns(table, row, task, record)
         before = samples.setdefault(task.data.corpus, {}).setdefault(sample_id, described)
         if changed := [column for column in described if column in before and before[column] != described[column]]:
-            raise RequestError(
+            raise UsageError(
                 f"{table.at(row)}: the sample {sample_id!r} has {changed[0]} "
                 f"{described[changed[0]]!r} here and {before[changed[0]]!r} in a row before; give each sample its own "
                 f"`{SAMPLE}`"
@@ -265,7 +265,7 @@ def _owner(table: Table, row: int, tasks: Mapping[str, Task], records: Mapping[s
         by = dict.fromkeys(column for task in tasks.values() for column in task.data.where)
         told = ", ".join(f"{column} {next(iter(records.values())).get(column)!r}" for column in by)
         what = f"is about none of {', '.join(tasks)}" if not fitting else f"may be about {', '.join(fitting)}"
-        raise RequestError(f"{table.at(row)} {what}{f' ({told})' if told else ''}; say which in a column `{TASK}`")
+        raise UsageError(f"{table.at(row)} {what}{f' ({told})' if told else ''}; say which in a column `{TASK}`")
     return fitting[0]
 
 
@@ -278,7 +278,7 @@ def _sample_columns(table: Table, row: int, task: Task, record: Mapping[str, Any
             wanted = task.data.where[name]
             value = wanted if isinstance(wanted, str) else wanted[0]
         if value is None and (name in table.columns or name not in record):
-            raise RequestError(
+            raise UsageError(
                 f"{table.at(row)}: `{name}` is missing, which {task.name} needs; fill it in, or leave the row out"
             )
         columns[name] = value

@@ -12,7 +12,7 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from equivox.annotate import RULES, annotator_name
 from equivox.configs import config_names, read_config_file
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.task import Task, digest
 from equivox.core.variants import AS_DECLARED, DECLARED, System, system_prompts_in
 from equivox.dataset_builders.corpus import SAMPLE
@@ -132,9 +132,7 @@ def open_run_file(
     """
     packaged = config_names("runs")
     if not name.endswith((".yaml", ".yml")) and name not in packaged:
-        raise RequestError(
-            f"unknown run file {name!r}{nearest(name, packaged)}; known: {', '.join(packaged)}, or a file"
-        )
+        raise UsageError(f"unknown run file {name!r}{nearest(name, packaged)}; known: {', '.join(packaged)}, or a file")
     declared = read_config_file(RunFile, name, "runs")
     given = _stated(declared.sample) if (data or declared.data) == SAMPLE else {}
     named = {"data": data, "limit": limit, "scoring": scoring}
@@ -161,7 +159,7 @@ def settings_of(
     `resolve` returns the tasks of a field.
 
     With `models`, these run instead of the file's: a model that the file has runs in its own settings, any other in
-    all. With `tasks`, only these of the file's tasks run. RequestError if nothing is left, for tasks that the file does
+    all. With `tasks`, only these of the file's tasks run. UsageError if nothing is left, for tasks that the file does
     not have, and for two models of one setting with the same folder.
     """
     settings = {name: {**_stated(fields), "settings": {}} for name, fields in file.settings.items()}
@@ -178,9 +176,9 @@ def settings_of(
             found.append(Setting(name, part.model_copy(update={"models": list(own)}), declared))
     if asked is not None and (other := sorted(asked - kept)):
         there = ",".join(dict.fromkeys(part.tasks for _, part in parts))
-        raise RequestError(f"`tasks` names {other[0]}, which the run file does not have; it has {there}")
+        raise UsageError(f"`tasks` names {other[0]}, which the run file does not have; it has {there}")
     if not found:
-        raise RequestError("nothing is left to run: no setting has one of these models and one of these tasks")
+        raise UsageError("nothing is left to run: no setting has one of these models and one of these tasks")
     return found
 
 
@@ -193,7 +191,7 @@ def _refuse_one_folder(setting: str, models: Sequence[str]) -> None:
     for model in models:
         other = folders.setdefault(folder_name(model), model)
         if other != model:
-            raise RequestError(
+            raise UsageError(
                 f"{other} and {model} would share the folder {Path(setting) / folder_name(model)}; rename one of the "
                 "files, or run them by separate commands"
             )

@@ -16,7 +16,7 @@ from typing import Any
 
 from equivox.annotate import RULES
 from equivox.core.annotation import Annotator
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import damaged, read_document, read_table, write_document, write_table, write_whole
 from equivox.core.lazy import on_one_core, pa
 from equivox.core.metric import Metric
@@ -42,7 +42,7 @@ from equivox.run.verdicts import add_outcomes
 def open_samples(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[str, Samples]:
     """Return the samples of each task as annotated by `annotator`; columns are read when they are needed.
 
-    RequestError if `annotator` has not annotated the run, or if its annotations are stale because the annotation
+    UsageError if `annotator` has not annotated the run, or if its annotations are stale because the annotation
     scheme changed or more responses came later.
     """
     identity = stored_annotator(folder, annotator)
@@ -52,15 +52,15 @@ def open_samples(folder: Path, tasks: Sequence[Task], annotator: str) -> dict[st
     for task in tasks:
         path = samples_path(folder, annotator, task.name)
         if not path.exists():
-            raise RequestError(f"{folder}: {annotator} has not annotated all of {task.name}; {again}")
+            raise UsageError(f"{folder}: {annotator} has not annotated all of {task.name}; {again}")
         described = samples_note(path)
         if described.get("scheme") != scheme_digest(task):
-            raise RequestError(
+            raise UsageError(
                 f"{folder}: the annotations of {task.name} by {annotator} are stale: this version annotates its "
                 f"responses otherwise; annotate again: {again}"
             )
         if described.get("answered") != answered:
-            raise RequestError(
+            raise UsageError(
                 f"{folder}: the annotations of {task.name} by {annotator} are stale: there were "
                 f"{described.get('answered')} responses then and there are {answered} now; {again}"
             )
@@ -132,35 +132,35 @@ def score(
 def _scored(tasks: Sequence[Task], name: str, score: Callable[[], Scored]) -> Scored:
     """Return what the metric of `tasks` gives for `name`, which is a task or their family.
 
-    A metric may be somebody's code. RunError for what goes wrong in it. RequestError for what is no score, or is one
+    A metric may be somebody's code. RunError for what goes wrong in it. UsageError for what is no score, or is one
     that could not be read again, or cannot be true: it would be read as a finding, or as one that shows no difference.
     """
     metric = f"the metric {tasks[0].metric.name}"
     with told_in_one_line(f"{metric}, on {name},"):
         scored = score()
     if not isinstance(scored, Scored):
-        raise RequestError(f"{metric} returned {type(scored).__name__} for {name}; return `Scored([…])`")
+        raise UsageError(f"{metric} returned {type(scored).__name__} for {name}; return `Scored([…])`")
     if not isinstance(scored.scores, Sequence) or not isinstance(scored.tables, Mapping):
-        raise RequestError(f"{metric} returned {scored!r:.60} for {name}; return `Scored([…], {{…}})`")
+        raise UsageError(f"{metric} returned {scored!r:.60} for {name}; return `Scored([…], {{…}})`")
     known = {name, *(task.name for task in tasks)}
     scores: dict[Hashable, Score] = {}
     for given in scored.scores:
         if not isinstance(given, Score):
-            raise RequestError(f"{metric} gave {type(given).__name__} among the scores of {name}; give `Score`s")
+            raise UsageError(f"{metric} gave {type(given).__name__} among the scores of {name}; give `Score`s")
         try:
             written = json.dumps(given.as_dict(), ensure_ascii=False).encode()
             one = Score.from_dict(json.loads(written))
         except (TypeError, ValueError) as error:  # RequestErrors and texts that no file can hold are ValueErrors
-            raise RequestError(f"{metric} gave a score of {name} with a wrong field: {error}") from error
+            raise UsageError(f"{metric} gave a score of {name} with a wrong field: {error}") from error
         if one.task not in known or one.condition != tasks[0].condition:
-            raise RequestError(f"{metric} gave {name} a score of {one.task} ({one.condition}); give scores of {name}")
+            raise UsageError(f"{metric} gave {name} a score of {one.task} ({one.condition}); give scores of {name}")
         if (unlike := _unlike_its_measure(one, tasks[0].metric)) is not None:
-            raise RequestError(f"{metric}: {one.name} of {one.attribute or one.task} {unlike}")
+            raise UsageError(f"{metric}: {one.name} of {one.attribute or one.task} {unlike}")
         if (told := one.impossible) is not None:
-            raise RequestError(f"{metric}: {one.name} of {one.attribute or one.task} {told}")
+            raise UsageError(f"{metric}: {one.name} of {one.attribute or one.task} {told}")
         of = one.task, one.attribute, one.name, one.subset
         if of in scores:
-            raise RequestError(f"{metric} gave {one.name} of {one.attribute or one.task} twice; give it once")
+            raise UsageError(f"{metric} gave {one.name} of {one.attribute or one.task} twice; give it once")
         scores[of] = one
     return replace(scored, scores=list(scores.values()))
 
@@ -184,11 +184,11 @@ def _unlike_its_measure(score: Score, metric: Metric) -> str | None:
 
 
 def _refuse_unscored(tasks: Sequence[Task], scores: Sequence[Score]) -> None:
-    """Raise RequestError for a task without a score of its own or of its family, which would seem to be no finding."""
+    """Raise UsageError for a task without a score of its own or of its family, which would seem to be no finding."""
     whole = {score.task for score in scores if score.is_whole}
     for task in tasks:
         if not whole & {task.name, family_of(task.name)}:
-            raise RequestError(
+            raise UsageError(
                 f"the metric {task.metric.name} gave no score of {task.name} as a whole; return one with "
                 "`attribute=None`, and with the reason in `undefined` where it cannot be known"
             )
@@ -197,12 +197,12 @@ def _refuse_unscored(tasks: Sequence[Task], scores: Sequence[Score]) -> None:
 def _tables(folder: Path, scored: Scored, metric: Metric, of: str) -> Mapping[str, Sequence[Mapping[str, Any]]]:
     """Return the tables of a scorer, with the stored responses that it quotes; one that is not there is empty.
 
-    RunError for a table that cannot be stored, RequestError for one whose name is not that of a file.
+    RunError for a table that cannot be stored, UsageError for one whose name is not that of a file.
     """
     tables = dict(scored.tables)
     for name, rows in scored.tables.items():
         if not isinstance(name, str) or not re.fullmatch(r"[\w-]+", name):
-            raise RequestError(f"the metric {metric.name} calls a table {name!r}; use letters, digits, _ and -")
+            raise UsageError(f"the metric {metric.name} calls a table {name!r}; use letters, digits, _ and -")
         with told_in_one_line(f"the table {name} of the metric {metric.name}, on {of},"):
             tables[name] = list(rows)  # an iterator would be used up by the look at it
             if not all(isinstance(row, Mapping) for row in tables[name]):
@@ -341,7 +341,7 @@ def scores_path(folder: Path, annotator: str | None) -> Path:
 def read_scores(folder: Path, annotator: str | None = None) -> list[Score]:
     """Return the latest scores of the run in `folder`, from its annotator or another one.
 
-    RequestError if there are none, or if another version of equivox wrote them in another form; DamageError for entries
+    UsageError if there are none, or if another version of equivox wrote them in another form; DamageError for entries
     that are no scores.
     """
     path = scores_path(folder, annotator)
@@ -349,7 +349,7 @@ def read_scores(folder: Path, annotator: str | None = None) -> list[Score]:
         document = read_document(path)
     except FileNotFoundError:
         refuse_unfinished(folder)
-        raise RequestError(f"{folder} has no {path.name}; compute it with `equivox score {folder}`") from None
+        raise UsageError(f"{folder} has no {path.name}; compute it with `equivox score {folder}`") from None
     try:
         scores = [Score.from_dict(record) for record in document["scores"]]
         # Scores of 0.3.0 have no outcome, and all that it is decided by but whether an answer is constant.
@@ -358,9 +358,9 @@ def read_scores(folder: Path, annotator: str | None = None) -> list[Score]:
             score if "outcome" in record else replace(score, outcome=decide_outcome(score, look_for))
             for score, record in zip(scores, document["scores"], strict=True)
         ]
-    except (RequestError, KeyError, TypeError, AttributeError) as error:
+    except (UsageError, KeyError, TypeError, AttributeError) as error:
         if (made := read_manifest(folder)["equivox"]) != __version__:
-            raise RequestError(
+            raise UsageError(
                 f"{path} has the scores of equivox {made}, which {__version__} cannot read; compute them again with "
                 f"`equivox score {folder}`"
             ) from None
@@ -370,7 +370,7 @@ def read_scores(folder: Path, annotator: str | None = None) -> list[Score]:
 def scored_with(folder: Path, annotator: str | None = None) -> ScoringOptions:
     """Return the options of the scores by `annotator`, or of the run's own if it has none; the defaults without scores.
 
-    DamageError if the scores cannot be read, and RequestError for options that no run was scored with.
+    DamageError if the scores cannot be read, and UsageError for options that no run was scored with.
     """
     own = str(read_manifest(folder)["command"]["annotator"])
     for name in (annotator or own, own):
@@ -380,7 +380,7 @@ def scored_with(folder: Path, annotator: str | None = None) -> ScoringOptions:
 
 
 def stored_options(stored: Mapping[str, Any]) -> ScoringOptions:
-    """Return the options in a document of scores; RequestError for those that no run was scored with.
+    """Return the options in a document of scores; UsageError for those that no run was scored with.
 
     Runs of 0.3.0 have another name of `look_for`, and a level of 95 % that is no option any more.
     """

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.fields import checked_fields, parse_model_args, refuse_unless
 from equivox.core.progress import STOP_AFTER
 from equivox.core.requests import Workers
@@ -35,7 +35,7 @@ SCORING_HELP = (
 def scoring_of(text: str | None) -> ScoringOptions:
     """Return the options of the scoring in a text such as "n_resamples=999,merge=embedding", or in a YAML file.
 
-    RequestError for an option that does not exist or a value out of its range.
+    UsageError for an option that does not exist or a value out of its range.
     """
     given = {} if text is None else parse_model_args(text, what="scoring")
     return scoring_options(**{"merge": DEFAULT_OPTIONS.merge, **given})
@@ -116,7 +116,7 @@ _KINDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 class RunSpec:
     """The settings of a run: the model's name, the tasks as declared, the folder, and the rest, see `TYPED`.
 
-    `system` holds system prompts by their names; each is a further condition of every task. RequestError for a
+    `system` holds system prompts by their names; each is a further condition of every task. UsageError for a
     limit below 1 and a negative `stop_after`.
     """
 
@@ -140,21 +140,21 @@ class RunSpec:
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:
-            raise RequestError(f"`limit` must be at least 1, got {self.limit}; leave it out to use every sample")
+            raise UsageError(f"`limit` must be at least 1, got {self.limit}; leave it out to use every sample")
         if self.stop_after < 0:
-            raise RequestError(f"`stop-after` must be 0 (never) or more, got {self.stop_after}")
+            raise UsageError(f"`stop-after` must be 0 (never) or more, got {self.stop_after}")
 
     @classmethod
     def typed(cls, model: str, tasks: Sequence[Task], output: str | Path, **settings: Any) -> RunSpec:
-        """Return the run with `settings` as a user writes them; RequestError for a name that is no setting.
+        """Return the run with `settings` as a user writes them; UsageError for a name that is no setting.
 
         `compare`, `conditions` and `options` may be texts ("gender,accent", "text_only,silence", "n_resamples=999"),
         and `system` names text files ("fair.txt"). `workers` is a number and `ray_address` the cluster that they run
-        on. None stands for the default. RequestError, too, for a setting of another type.
+        on. None stands for the default. UsageError, too, for a setting of another type.
         """
         known = [*(own.name for own in fields(cls)), "ray_address"]
         if unknown := [name for name in settings if name not in known]:
-            raise RequestError(f"a run has no setting {unknown[0]!r}{nearest(unknown[0], known)}")
+            raise UsageError(f"a run has no setting {unknown[0]!r}{nearest(unknown[0], known)}")
         given = {name: value for name, value in settings.items() if value is not None}
         workers, address = given.pop("workers", 1), given.pop("ray_address", None)
         if isinstance(given.get("data"), Path):

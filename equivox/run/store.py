@@ -20,7 +20,7 @@ from typing import Any
 
 from equivox.annotate import evaluation_of
 from equivox.core.annotation import AnnotatorIdentity
-from equivox.core.errors import RequestError, StorageError
+from equivox.core.errors import StorageError, UsageError
 from equivox.core.files import TEMPORARY, damaged, read_document, read_schema, read_table, write_table, write_whole
 from equivox.core.lazy import np, pa, pc, pq
 from equivox.core.media import MOST_SOUND_BYTES
@@ -355,13 +355,13 @@ def evaluations_of(folder: Path, name: str) -> list[str]:
 
 
 def stored_annotator(folder: Path, name: str) -> AnnotatorIdentity:
-    """Return the identity of the annotator `name`; RequestError if it has not annotated this run."""
+    """Return the identity of the annotator `name`; UsageError if it has not annotated this run."""
     try:
         record = read_document(annotations_folder(folder, name) / "annotator.json")
     except FileNotFoundError:
         refuse_unfinished(folder)
         known = ", ".join(annotators_of(folder)) or "none"
-        raise RequestError(
+        raise UsageError(
             f"{folder} has no annotations by {name!r} (there: {known}); make them with "
             f"`equivox annotate {folder} --annotator {name}`"
         ) from None
@@ -421,24 +421,24 @@ def keep_sound(folder: Path, content: bytes) -> str:
 
 
 def sound_path(folder: Path, sha256: str) -> Path:
-    """Return where a spoken answer of the run in `folder` is stored; RequestError for a name that is no SHA-256."""
+    """Return where a spoken answer of the run in `folder` is stored; UsageError for a name that is no SHA-256."""
     if len(sha256) != 64 or not set(sha256) <= set("0123456789abcdef"):
-        raise RequestError(f"{sha256!r:.80} is not the SHA-256 of a spoken answer")
+        raise UsageError(f"{sha256!r:.80} is not the SHA-256 of a spoken answer")
     return folder / SOUNDS / f"{sha256}.wav"
 
 
 def read_sound(folder: Path, sha256: str) -> bytes:
-    """Return a stored spoken answer; RequestError for one that is missing, too long, or not what its name says."""
+    """Return a stored spoken answer; UsageError for one that is missing, too long, or not what its name says."""
     path = sound_path(folder, sha256)
     try:
         if path.is_symlink() or not path.is_file() or path.stat().st_size > MOST_SOUND_BYTES:
-            raise RequestError(
+            raise UsageError(
                 f"{SOUNDS}/{path.name} is no spoken answer of this run: it is missing (published runs have none), a "
                 "link, or too long"
             )
         content = path.read_bytes()
     except OSError as error:
-        raise RequestError(f"cannot read {path}: {error.strerror or error}") from error
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
     if hashlib.sha256(content).hexdigest() != sha256:
-        raise RequestError(f"{path} was changed: its content does not match its SHA-256")
+        raise UsageError(f"{path} was changed: its content does not match its SHA-256")
     return content

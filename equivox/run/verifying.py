@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from equivox.core.annotation import AnnotatorIdentity
-from equivox.core.errors import DamageError, EquivoxError, RequestError
+from equivox.core.errors import DamageError, EquivoxError, UsageError
 from equivox.core.files import file_hash, read_document, read_table, refuse_oversized
 from equivox.core.lazy import pc
 from equivox.core.progress import Progress, no_progress
@@ -110,7 +110,7 @@ class Verification(Compared):
 def verify(run: Path, *, data: str | None = None, progress: Progress = no_progress) -> Verification:
     """Return what is true of the finished run in `run`; with `data`, its requests are made again from the corpus.
 
-    RequestError if there is no run, if it is under way, or if `data` does not hold its corpora. Damage and changes are
+    UsageError if there is no run, if it is under way, or if `data` does not hold its corpora. Damage and changes are
     part of the result.
     """
     found = Verification(run=run)
@@ -144,7 +144,7 @@ def verify(run: Path, *, data: str | None = None, progress: Progress = no_progre
     except FileNotFoundError as error:
         found.problems.append(f"{Path(str(error.filename)).name} is missing, so that nothing can be recomputed from it")
     except _Bad as error:
-        raise RequestError(str(error)) from error
+        raise UsageError(str(error)) from error
     except EquivoxError as error:
         found.not_verified.append(f"numbers: {error}")
     except _FOREIGN as error:
@@ -154,7 +154,7 @@ def verify(run: Path, *, data: str | None = None, progress: Progress = no_progre
     return found
 
 
-class _Bad(RequestError):
+class _Bad(UsageError):
     """A request of the user's that cannot be done."""
 
 
@@ -285,7 +285,7 @@ def _check_plan(found: Verification, manifest: Mapping[str, Any], tasks: Sequenc
         corpora = open_corpora(tasks, data, {})
         engine = EngineIdentity.from_public_dict(identity["model"])
         fresh = make_plan(tasks, corpora, engine, limit=identity["limit"], seed=identity["seed"]).table
-    except RequestError as error:
+    except UsageError as error:
         raise _Bad(str(error)) from error
     for name, corpus in corpora.items():
         found.values(name, "fingerprint of the corpus", identity["corpora"].get(name), corpus.fingerprint)
@@ -352,11 +352,11 @@ def _noting(found: Verification, name: str) -> Iterator[None]:
 def _options_of(found: Verification, name: str, identity: AnnotatorIdentity, tasks: Sequence[Task]) -> ScoringOptions:
     """Return the options that one annotator's scores were computed with, the defaults if there are no scores.
 
-    RequestError if its numbers cannot be recomputed.
+    UsageError if its numbers cannot be recomputed.
     """
     if identity.name != name:
         found.problems.append(f"annotations/{name} is by {identity.name!r}, as its annotator.json says")
-        raise RequestError("its annotations come from another annotator")
+        raise UsageError("its annotations come from another annotator")
     path = scores_path(found.run, name)
     options = DEFAULT_OPTIONS
     paths = {task.name: samples_path(found.run, name, task.name) for task in tasks}
@@ -376,7 +376,7 @@ def _options_of(found: Verification, name: str, identity: AnnotatorIdentity, tas
     for task in tasks:
         current = scheme_digest(task)
         if {annotated.get(task.name, current), stated.get(task.name, current)} != {current}:
-            raise RequestError(f"the annotation of {task.name} has changed since; use the equivox that made the run")
+            raise UsageError(f"the annotation of {task.name} has changed since; use the equivox that made the run")
     return options
 
 
@@ -397,7 +397,7 @@ def _score_again(
     if "others" not in document and len(annotated) > 1:
         found.remarks.append(f"the scores by {name} do not say which other annotators they used; none is assumed")
     if absent := [other for other in others if other not in annotated]:
-        raise RequestError(f"they use annotations by {absent[0]}, not recomputed")
+        raise UsageError(f"they use annotations by {absent[0]}, not recomputed")
     score(folder, tasks, name, annotated[name], others=others, progress=progress)
 
 

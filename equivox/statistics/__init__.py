@@ -22,7 +22,7 @@ are one group.
 - `rng`: the only source of randomness.
 
 **Output.** Each result says what zero means. Numbers that cannot be computed are NaN, and `undefined` gives the reason.
-Input without a meaning raises `equivox.errors.RequestError`, in one line that names the argument, the value and the
+Input without a meaning raises `equivox.errors.UsageError`, in one line that names the argument, the value and the
 fix.
 
 The docstrings have the formulas; validity/tables.md has the measured levels and coverage.

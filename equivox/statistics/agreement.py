@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import inputs
 from equivox.statistics.inputs import Ints, ValueColumn
 
@@ -51,7 +51,7 @@ def krippendorff_alpha(ratings: ValueColumn) -> Agreement:
 
     Raises
     ------
-    RequestError
+    UsageError
         No units.
 
     Notes
@@ -66,7 +66,7 @@ def krippendorff_alpha(ratings: ValueColumn) -> Agreement:
     """
     given = inputs.values(inputs.rows_of_table(ratings), "ratings")
     if given.n_rows == 0:
-        raise RequestError("`ratings` is empty: give the ratings of at least one unit")
+        raise UsageError("`ratings` is empty: give the ratings of at least one unit")
     pairable = np.bincount(given.rows, minlength=given.n_rows) >= 2
     kept = pairable[given.rows]
     names = [given.names[code] for code in np.unique(given.codes[kept])]

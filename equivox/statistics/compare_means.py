@@ -95,7 +95,7 @@ def compare_group_means(
 
     Raises
     ------
-    RequestError
+    UsageError
         As `group_means`.
 
     Notes

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import inputs
 from equivox.statistics.distance import estimate_shift
 from equivox.statistics.encode import Design, encode_design
@@ -131,7 +131,7 @@ def compare_joint_shift(
 
     Raises
     ------
-    RequestError
+    UsageError
         As `distribution_shift`; also when `clusters` is None, when the models have different attributes or none, or
         when a weight is not above zero.
 
@@ -162,17 +162,17 @@ def compare_joint_shift(
         for argument, attributes in (("attributes_a", attributes_a), ("attributes_b", attributes_b))
     )
     if not of_a or set(of_a) != set(of_b):
-        raise RequestError(
+        raise UsageError(
             f"`attributes_a` has {', '.join(of_a) or 'nothing'} and `attributes_b` "
             f"{', '.join(of_b) or 'nothing'}: give the same attributes of both models"
         )
     weight_of = {} if weights is None else inputs.named_numbers(weights, "weights")
     for name, weight in weight_of.items():
         if not weight > 0:
-            raise RequestError(f"`weights` has {weight} for {name!r}: use a number above zero")
+            raise UsageError(f"`weights` has {weight} for {name!r}: use a number above zero")
     design = encode_design(groups, clusters, strata, blocks)
     if not design.clusters:
-        raise RequestError("`clusters` is None: name the unit that carries the group")
+        raise UsageError("`clusters` is None: name the unit that carries the group")
     used = np.zeros(len(design.group_of_row), dtype=bool)
     counted: dict[str, Counted] = {}
     left_out = {}

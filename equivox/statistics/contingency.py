@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import inputs
 from equivox.statistics.inputs import Floats, Ints, NumberColumn
 from equivox.statistics.permutation import p_value
@@ -68,7 +68,7 @@ def association_test(table: ArrayLike, *, n_resamples: int = 10_000, rng: np.ran
 
     Raises
     ------
-    RequestError
+    UsageError
         Fewer than two rows or columns; negative, fractional or missing counts.
 
     Notes
@@ -117,7 +117,7 @@ def association_test(table: ArrayLike, *, n_resamples: int = 10_000, rng: np.ran
 def _counts(table: ArrayLike) -> Ints:
     counts = inputs.counts(table, "table")
     if min(counts.shape) < 2:
-        raise RequestError(f"`table` has shape {counts.shape}: give two or more groups and outcomes")
+        raise UsageError(f"`table` has shape {counts.shape}: give two or more groups and outcomes")
     return counts
 
 
@@ -129,7 +129,7 @@ def cramers_v(table: ArrayLike) -> float:
 
     Raises
     ------
-    RequestError
+    UsageError
         As `association_test`.
 
     Notes
@@ -175,7 +175,7 @@ def association_scores(with_phrase: NumberColumn, lengths: NumberColumn) -> tupl
 
     Raises
     ------
-    RequestError
+    UsageError
         Fewer than two identities, columns of unequal lengths, or negative or missing counts.
 
     Notes
@@ -192,10 +192,10 @@ def association_scores(with_phrase: NumberColumn, lengths: NumberColumn) -> tupl
     """
     found, tokens = inputs.numbers(with_phrase, "with_phrase"), inputs.numbers(lengths, "lengths")
     if len(found) < 2:
-        raise RequestError(f"`with_phrase` has {len(found)} entry: a score compares two or more identities")
+        raise UsageError(f"`with_phrase` has {len(found)} entry: a score compares two or more identities")
     inputs.same_length("with_phrase", len(found), {"lengths": len(tokens)})
     if not (found.min() >= 0 and tokens.min() >= 0):
-        raise RequestError("`with_phrase` or `lengths` holds a negative or a missing number: give counts")
+        raise UsageError("`with_phrase` or `lengths` holds a negative or a missing number: give counts")
     others = found[::-1] if len(found) == 2 else np.full(len(found), found.min())
     scores = np.full(len(found), np.nan)
     np.divide(found - others, tokens, out=scores, where=tokens > 0)

@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import inputs
 from equivox.statistics.inputs import Floats, Ints, LabelColumn, NumberColumn
 from equivox.statistics.permutation import all_swaps, p_value, row_blocks, swaps
@@ -62,7 +62,7 @@ def cluster_correlation(
 
     Raises
     ------
-    RequestError
+    UsageError
         Columns that are empty or of unequal lengths, a missing cluster, or an x that varies within clusters and takes
         more than two values.
 
@@ -99,7 +99,7 @@ def cluster_correlation(
         moved = "labels exchanged between clusters"
     else:
         if len(np.unique(label)) > 2:
-            raise RequestError("`x` varies within clusters and takes more than two values: swap needs two labels")
+            raise UsageError("`x` varies within clusters and takes more than two values: swap needs two labels")
         null, exact = _swapped(label, outcome, code, n_resamples, rng)
         moved = "labels swapped within clusters"
     r = float((label * outcome).sum() / np.sqrt((label**2).sum()))
@@ -200,7 +200,7 @@ def correlations(columns: Mapping[str, NumberColumn]) -> tuple[PairCorrelation, 
 
     Raises
     ------
-    RequestError
+    UsageError
         Fewer than two columns, or columns of unequal lengths.
 
     Notes
@@ -214,7 +214,7 @@ def correlations(columns: Mapping[str, NumberColumn]) -> tuple[PairCorrelation, 
     """
     given = inputs.named_columns(columns, "columns")
     if len(given) < 2:
-        raise RequestError(f"`columns` has {len(given)} column: a correlation needs two")
+        raise UsageError(f"`columns` has {len(given)} column: a correlation needs two")
     arrays = {name: inputs.numbers(column, name) for name, column in given.items()}
     like, first_column = next(iter(arrays.items()))
     inputs.same_length(like, len(first_column), {name: len(array) for name, array in arrays.items()})

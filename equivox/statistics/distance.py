@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from equivox.core.detectable import GOAL, LEVELS, Detectable, correlation_of, reached
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import inputs
 from equivox.statistics.inputs import Floats
 
@@ -32,7 +32,7 @@ def ntvd(by_group: ArrayLike) -> float:
 
     Raises
     ------
-    RequestError
+    UsageError
         Fewer than two groups, rows of unequal lengths, a negative or missing entry, or a row that sums to zero.
 
     Notes
@@ -49,9 +49,9 @@ def ntvd(by_group: ArrayLike) -> float:
     """
     counts = inputs.matrix(by_group, "by_group")
     if counts.shape[0] < 2:
-        raise RequestError(f"`by_group` has shape {counts.shape}: give one row per group, two or more")
+        raise UsageError(f"`by_group` has shape {counts.shape}: give one row per group, two or more")
     if not np.isfinite(counts).all() or (counts < 0).any() or (counts.sum(axis=1) <= 0).any():
-        raise RequestError("`by_group` has a negative entry, a gap or an empty row: give counts or shares")
+        raise UsageError("`by_group` has a negative entry, a gap or an empty row: give counts or shares")
     return float(ntvd_of_counts(counts[None])[0])
 
 
@@ -64,7 +64,7 @@ def attainable_shift(n_values: int, n_groups: int) -> float:
 
     Raises
     ------
-    RequestError
+    UsageError
         Fewer than two groups, or no value.
 
     Examples
@@ -73,9 +73,9 @@ def attainable_shift(n_values: int, n_groups: int) -> float:
     (80.0, 100.0, 0.0)
     """
     if n_groups < 2:
-        raise RequestError(f"`n_groups` is {n_groups}: a distance needs two or more")
+        raise UsageError(f"`n_groups` is {n_groups}: a distance needs two or more")
     if n_values < 1:
-        raise RequestError(f"`n_values` is {n_values}: a distribution needs one or more")
+        raise UsageError(f"`n_values` is {n_values}: a distribution needs one or more")
     share, rest = divmod(n_groups, n_values)
     same = rest * (share + 1) ** 2 + (n_values - rest) * share**2
     return 100.0 * (n_groups**2 - same) / (n_groups**2 - n_groups)

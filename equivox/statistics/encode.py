@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from equivox.core.encoded import cross_count
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import inputs
 from equivox.statistics.inputs import Bools, EncodedLabels, EncodedValues, Floats, Ints, LabelColumn
 
@@ -180,14 +180,14 @@ def encode_design(
 
     Raises
     ------
-    RequestError
+    UsageError
         No rows; a column of another length; a missing label; clusters of which some are in one group and some in
         several; a cluster in two blocks; strata or blocks without clusters.
     """
     group = inputs.labels(groups, "groups")
     group_of_row, n = group.codes, len(group.codes)
     if n == 0:
-        raise RequestError("`groups` is empty: give the group of at least one response")
+        raise UsageError("`groups` is empty: give the group of at least one response")
 
     def coded(column: LabelColumn, argument: str) -> EncodedLabels:
         found = inputs.labels(column, argument)
@@ -198,7 +198,7 @@ def encode_design(
     if clusters is None:
         for name, given in (("strata", strata), ("blocks", blocks)):
             if given is not None:
-                raise RequestError(f"`{name}` was given without `clusters`: {name} hold whole clusters; name both")
+                raise UsageError(f"`{name}` was given without `clusters`: {name} hold whole clusters; name both")
         return Design(
             groups=tuple(group.names),
             group_of_row=group_of_row,
@@ -224,7 +224,7 @@ def _nested(
     stratum: EncodedLabels | None,
     block: EncodedLabels | None,
 ) -> Design:
-    """Return the design in which every cluster carries one group; RequestError for a cluster in two blocks."""
+    """Return the design in which every cluster carries one group; UsageError for a cluster in two blocks."""
     notes: tuple[str, ...] = ()
     stratum_of_cluster = block_of_cluster = None
     if stratum is not None:
@@ -239,7 +239,7 @@ def _nested(
     if block is not None:
         block_of_cluster, torn = _carried(block.codes, cluster.codes, len(cluster.names))
         if torn is not None:
-            raise RequestError(
+            raise UsageError(
                 f"`blocks` has {cluster.names[torn]!r} in more than one block: a cluster is in one block; name a "
                 "column that describes clusters, or use `strata`"
             )
@@ -279,7 +279,7 @@ def _unequal_mix(group: EncodedLabels, stratum: EncodedLabels) -> tuple[str, ...
 def _crossed(group: EncodedLabels, unit: EncodedLabels, item_of_row: Ints | None, notes: tuple[str, ...]) -> Design:
     """Return the design in which units are in every group.
 
-    Some units may lack the answers of a group; they are left out later, and counted. RequestError with the numbers if
+    Some units may lack the answers of a group; they are left out later, and counted. UsageError with the numbers if
     more units are in one group alone than in all: then two designs are mixed.
     """
     n_groups = len(group.names)
@@ -293,7 +293,7 @@ def _crossed(group: EncodedLabels, unit: EncodedLabels, item_of_row: Ints | None
         numbers = ", ".join(
             f"{(groups_of_unit == size).sum()} in {size}" for size in np.unique(groups_of_unit)[::-1].tolist()
         )
-        raise RequestError(
+        raise UsageError(
             f"`clusters` has units in one group and units in several: of {len(unit.names)}, {numbers} of {n_groups} "
             f"groups ({unit.names[first]!r} in {', '.join(seen)}); give every unit to one group, or every unit to all"
         )

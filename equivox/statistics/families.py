@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import inputs
 from equivox.statistics.inputs import NumberColumn
 
@@ -37,7 +37,7 @@ def adjust(p: NumberColumn, *, method: Literal["bh", "by"] = "bh") -> list[float
 
     Raises
     ------
-    RequestError
+    UsageError
         A p outside [0, 1], or another method.
 
     Notes
@@ -51,12 +51,12 @@ def adjust(p: NumberColumn, *, method: Literal["bh", "by"] = "bh") -> list[float
     [0.02, 0.04, nan]
     """
     if method not in ("bh", "by"):
-        raise RequestError(f"`method` is {method!r}: use 'bh' or 'by'")
+        raise UsageError(f"`method` is {method!r}: use 'bh' or 'by'")
     if not len(p):
         return []
     given = inputs.numbers(p, "p")
     if ((given < 0) | (given > 1)).any():
-        raise RequestError("`p` holds a number that is no probability: give numbers from 0 to 1, NaN when undefined")
+        raise UsageError("`p` holds a number that is no probability: give numbers from 0 to 1, NaN when undefined")
     tested, q = ~np.isnan(given), np.full(len(given), np.nan)
     if tested.any():
         from scipy import stats
@@ -115,7 +115,7 @@ def adjust_hierarchy(
 
     Raises
     ------
-    RequestError
+    UsageError
         A p outside [0, 1], a name in two families, a name without a p, or a family below a test of a family.
 
     Notes
@@ -136,14 +136,14 @@ def adjust_hierarchy(
     inputs.check_share(level, "level")
     given = inputs.named_numbers(p, "p")
     if wrong := [name for name, value in given.items() if not (math.isnan(value) or 0.0 <= value <= 1.0)]:
-        raise RequestError(f"`p` of {wrong[0]!r} is {given[wrong[0]]}: use a probability, or NaN when undefined")
+        raise UsageError(f"`p` of {wrong[0]!r} is {given[wrong[0]]}: use a probability, or NaN when undefined")
     inner = [name for _, family in below for name in family]
     if len(set(inner)) < len(inner):
-        raise RequestError("`below` names a test twice: a test stands in one family")
+        raise UsageError("`below` names a test twice: a test stands in one family")
     if unknown := [name for name in (*inner, *(first for first, _ in below)) if name not in given]:
-        raise RequestError(f"`below` names {unknown[0]!r}, which has no p: give NaN for an undefined test")
+        raise UsageError(f"`below` names {unknown[0]!r}, which has no p: give NaN for an undefined test")
     if deeper := [first for first, _ in below if first in set(inner)]:
-        raise RequestError(f"`below` has a family below {deeper[0]!r}, which is itself below a test: use two levels")
+        raise UsageError(f"`below` has a family below {deeper[0]!r}, which is itself below a test: use two levels")
     lowest = dict.fromkeys(given, math.nan) | inputs.named_numbers(least or {}, "least")
     opened = [(first, family) for first, family in below if not math.isnan(given[first])]
     lower = {name for _, family in opened for name in family}

@@ -138,7 +138,7 @@ def group_means(
 
     Raises
     ------
-    RequestError
+    UsageError
         Columns of unequal lengths, a missing label, a mixture of nested and crossed clusters.
 
     Notes

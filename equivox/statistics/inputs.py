@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from equivox.core.encoded import EncodedLabels, EncodedValues
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -49,7 +49,7 @@ def labels(column: LabelColumn, argument: str) -> EncodedLabels:
 
     Raises
     ------
-    RequestError
+    UsageError
         An object that is not a column, a missing label, or one that is not hashable.
 
     Examples
@@ -60,7 +60,7 @@ def labels(column: LabelColumn, argument: str) -> EncodedLabels:
     codes, names = _sorted(*_factorised(column, argument))
     absent = np.flatnonzero(codes < 0)
     if absent.size:
-        raise RequestError(
+        raise UsageError(
             f"`{argument}` is missing for {absent.size} of {len(codes)} responses, first at position {absent[0]}: "
             "name it, or leave these responses out"
         )
@@ -74,7 +74,7 @@ def values(column: ValueColumn, argument: str) -> EncodedValues:
 
     Raises
     ------
-    RequestError
+    UsageError
         An object that is not a column, or a value that is not hashable.
 
     Examples
@@ -105,7 +105,7 @@ def numbers(column: NumberColumn, argument: str) -> Floats:
 
     Raises
     ------
-    RequestError
+    UsageError
         An object that is not a column of numbers, an empty column, or an infinite number.
 
     Examples
@@ -116,11 +116,11 @@ def numbers(column: NumberColumn, argument: str) -> Floats:
     try:
         array = _floats(column, argument)
     except (TypeError, ValueError):
-        raise RequestError(f"`{argument}` holds something that is no number: use NaN where it is missing") from None
+        raise UsageError(f"`{argument}` holds something that is no number: use NaN where it is missing") from None
     if array.ndim != 1 or array.size == 0:
-        raise RequestError(f"`{argument}` has shape {array.shape}: give one number per entry, at least one entry")
+        raise UsageError(f"`{argument}` has shape {array.shape}: give one number per entry, at least one entry")
     if np.isinf(array).any():
-        raise RequestError(f"`{argument}` holds an infinite number: use NaN where it is missing")
+        raise UsageError(f"`{argument}` holds an infinite number: use NaN where it is missing")
     return array
 
 
@@ -129,15 +129,15 @@ def matrix(table: object, argument: str) -> Floats:
 
     Raises
     ------
-    RequestError
+    UsageError
         Rows of unequal lengths, an entry that is not a number, or another number of dimensions.
     """
     try:
         array = np.asarray(_unmasked(table), dtype=np.float64)
     except (TypeError, ValueError):
-        raise RequestError(f"`{argument}` is no table of numbers: give rows of equal lengths, without gaps") from None
+        raise UsageError(f"`{argument}` is no table of numbers: give rows of equal lengths, without gaps") from None
     if array.ndim != 2:
-        raise RequestError(f"`{argument}` has shape {array.shape}: give a table of two or more rows")
+        raise UsageError(f"`{argument}` has shape {array.shape}: give a table of two or more rows")
     return array
 
 
@@ -145,7 +145,7 @@ def counts(table: Any, argument: str) -> Ints:
     """Return a table of whole counts from 0."""
     array = matrix(table, argument)
     if not np.isfinite(array).all() or (array < 0).any() or (array != np.round(array)).any():
-        raise RequestError(f"`{argument}` holds something that is no count: give whole numbers from 0")
+        raise UsageError(f"`{argument}` holds something that is no count: give whole numbers from 0")
     return array.astype(np.int64)
 
 
@@ -160,21 +160,21 @@ def number(value: object) -> float:
 
 
 def check_min_count(value: int) -> None:
-    """Raise RequestError if `min_count` is below 1."""
+    """Raise UsageError if `min_count` is below 1."""
     if value < 1:
-        raise RequestError(f"`min_count` is {value}: use 1 to keep every value")
+        raise UsageError(f"`min_count` is {value}: use 1 to keep every value")
 
 
 def check_resamples(n_resamples: int) -> None:
-    """Raise RequestError if `n_resamples` is below 1."""
+    """Raise UsageError if `n_resamples` is below 1."""
     if n_resamples < 1:
-        raise RequestError(f"`n_resamples` is {n_resamples}: use at least 1, better 10000")
+        raise UsageError(f"`n_resamples` is {n_resamples}: use at least 1, better 10000")
 
 
 def check_share(value: float, argument: str) -> None:
-    """Raise RequestError if a confidence, level or power is not between 0 and 1."""
+    """Raise UsageError if a confidence, level or power is not between 0 and 1."""
     if not 0.0 < value < 1.0:
-        raise RequestError(f"`{argument}` is {value}: use a share between 0 and 1")
+        raise UsageError(f"`{argument}` is {value}: use a share between 0 and 1")
 
 
 def named_numbers(mapping: Mapping[str, float], argument: str) -> dict[str, float]:
@@ -182,7 +182,7 @@ def named_numbers(mapping: Mapping[str, float], argument: str) -> dict[str, floa
     try:
         return {name: number(value) for name, value in mapping.items()}
     except (AttributeError, TypeError, ValueError):
-        raise RequestError(f"`{argument}` is no mapping from names to numbers: give one number per name") from None
+        raise UsageError(f"`{argument}` is no mapping from names to numbers: give one number per name") from None
 
 
 def named_columns(columns: Mapping[str, Any], argument: str) -> dict[str, Any]:
@@ -191,15 +191,15 @@ def named_columns(columns: Mapping[str, Any], argument: str) -> dict[str, Any]:
         table: Any = columns
         return {name: table.column(name) for name in table.column_names}
     if not hasattr(columns, "items"):
-        raise RequestError(f"`{argument}` is a {type(columns).__name__}: give a mapping from names to columns")
+        raise UsageError(f"`{argument}` is a {type(columns).__name__}: give a mapping from names to columns")
     return dict(columns.items())
 
 
 def same_length(like: str, expected: int, lengths: Mapping[str, int]) -> None:
-    """Raise RequestError if a column's length is not `expected`, the length of the argument `like`."""
+    """Raise UsageError if a column's length is not `expected`, the length of the argument `like`."""
     for argument, length in lengths.items():
         if length != expected:
-            raise RequestError(
+            raise UsageError(
                 f"`{argument}` has {length} entries, `{like}` has {expected}: give both in the same order, "
                 "one entry per response"
             )
@@ -215,31 +215,27 @@ def cluster_codes(clusters: LabelColumn | None, like: str, n: int) -> Ints:
 
 
 def positions(given: ArrayLike, n: int, n_labels: int) -> Ints:
-    """Return the positions of the labelled responses; RequestError if they are doubled, out of range or too many."""
+    """Return the positions of the labelled responses; UsageError if they are doubled, out of range or too many."""
     array = np.asarray(given)
     if array.ndim != 1 or not (np.issubdtype(array.dtype, np.integer) or array.size == 0):
-        raise RequestError("`labelled_rows` is no list of positions: give whole numbers, 0 for the first response")
+        raise UsageError("`labelled_rows` is no list of positions: give whole numbers, 0 for the first response")
     rows = array.astype(np.int64)
     same_length("labelled_rows", len(rows), {"labels": n_labels})
     if rows.size and (rows.min() < 0 or rows.max() >= n):
-        raise RequestError(
+        raise UsageError(
             f"`labelled_rows` names position {rows.max() if rows.max() >= n else rows.min()}: there are {n}"
         )
     if len(np.unique(rows)) < len(rows):
-        raise RequestError(
-            "`labelled_rows` names a response twice: give one label for each, such as that of most people"
-        )
+        raise UsageError("`labelled_rows` names a response twice: give one label for each, such as that of most people")
     return rows
 
 
 def weights(given: ArrayLike | None, n: int) -> Floats:
-    """Return how many responses each label stands for, 1 by default; RequestError unless all are above 0."""
+    """Return how many responses each label stands for, 1 by default; UsageError unless all are above 0."""
     found = np.ones(n) if given is None else np.array(given, dtype=np.float64)
     same_length("labelled_rows", n, {"weights": found.size})
     if not (np.isfinite(found) & (found > 0)).all():
-        raise RequestError(
-            "`weights` holds a number that is not above 0: give how many responses each label stands for"
-        )
+        raise UsageError("`weights` holds a number that is not above 0: give how many responses each label stands for")
     return found
 
 
@@ -300,7 +296,7 @@ def _is_numeric(column: object) -> TypeGuard[NDArray[Any]]:
 
 
 def _entries(column: object, argument: str) -> Sequence[object]:
-    """Return a column as a list or tuple; RequestError if it is not a column."""
+    """Return a column as a list or tuple; UsageError if it is not a column."""
     if isinstance(column, list | tuple):
         return column
     shape = getattr(column, "shape", (0,))
@@ -308,7 +304,7 @@ def _entries(column: object, argument: str) -> Sequence[object]:
         what = f"the text {column!r}" if isinstance(column, str) else f"a {type(column).__name__}"
         if len(shape) != 1:
             what += f" of shape {shape}"
-        raise RequestError(f"`{argument}` is {what}: give a column with one entry per response")
+        raise UsageError(f"`{argument}` is {what}: give a column with one entry per response")
     for method in ("to_pylist", "tolist"):  # of pyarrow; of numpy and pandas
         if hasattr(column, method):
             return list(getattr(column, method)())
@@ -329,7 +325,7 @@ def _of_list(entries: Sequence[object], argument: str, rows: Ints | None = None)
         return np.fromiter(map(place.__getitem__, keys), dtype=np.int64, count=len(keys)), [name for _, name in place]
     except TypeError:
         at = next(index for index, entry in enumerate(entries) if not _is_hashable(entry))
-        raise RequestError(
+        raise UsageError(
             f"`{argument}` holds {entries[at]!r} at position {at if rows is None else rows[at]}, which names nothing: "
             "use text or a number"
         ) from None
@@ -357,7 +353,7 @@ def _flattened(entries: Sequence[object], argument: str) -> tuple[Ints, Sequence
     flat: list[object] = []
     for row, entry in enumerate(entries):
         if isinstance(entry, Mapping):
-            raise RequestError(f"`{argument}` holds a mapping at position {row}: give a value or a list of values")
+            raise UsageError(f"`{argument}` holds a mapping at position {row}: give a value or a list of values")
         several = list(cast(Iterable[object], entry)) if _holds_several(type(entry)) else [entry]
         counts.append(len(several))
         flat += several
@@ -370,13 +366,13 @@ def _holds_several(kind: type) -> bool:
 
 
 def _checked(column: NDArray[np.integer[Any]], least: int, n: int, what: str) -> Ints:
-    """Return whole numbers from `least` to `n` − 1 as 64-bit integers; RequestError for other entries."""
+    """Return whole numbers from `least` to `n` − 1 as 64-bit integers; UsageError for other entries."""
     array = np.asarray(column)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise RequestError(f"{what} have type {array.dtype} and shape {array.shape}: give a column of integers")
+        raise UsageError(f"{what} have type {array.dtype} and shape {array.shape}: give a column of integers")
     if array.size and (int(array.min()) < least or int(array.max()) >= n):
         wrong = int(array.min()) if int(array.min()) < least else int(array.max())
-        raise RequestError(f"{what} hold {wrong}: use positions from 0 that are below {n}")
+        raise UsageError(f"{what} hold {wrong}: use positions from 0 that are below {n}")
     return array.astype(np.int64, copy=False)
 
 
@@ -384,7 +380,7 @@ def _of_encoded(column: EncodedValues, argument: str) -> tuple[Ints, Ints, Seque
     codes = _checked(column.codes, -1, len(column.names), f"the codes of `{argument}`")
     rows = _checked(column.rows, 0, column.n_rows, f"the rows of `{argument}`")
     if len(rows) != len(codes):
-        raise RequestError(f"`{argument}` has {len(rows)} rows and {len(codes)} codes: give the row of every code")
+        raise UsageError(f"`{argument}` has {len(rows)} rows and {len(codes)} codes: give the row of every code")
     if (np.diff(rows) < 0).any():
         order = np.argsort(rows, kind="stable")
         rows, codes = rows[order], codes[order]

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import inputs
 from equivox.statistics.distance import mean_ntvd, ntvd, ntvd_of_shares, quantile
 from equivox.statistics.inputs import Floats, NumberColumn
@@ -191,7 +191,7 @@ def share_bounds(hits: int, decided: int, missing: int) -> Bounds:
 
     Raises
     ------
-    RequestError
+    UsageError
         Negative counts, more hits than decided answers, or no answers at all.
 
     Notes
@@ -204,12 +204,12 @@ def share_bounds(hits: int, decided: int, missing: int) -> Bounds:
     Bounds(observed=60.0, low=30.0, high=80.0, n_missing=50)
     """
     if min(hits, decided, missing) < 0 or hits > decided:
-        raise RequestError(
+        raise UsageError(
             f"`hits` is {hits}, `decided` {decided}, `missing` {missing}: give counts from 0, hits up to decided"
         )
     total = decided + missing
     if total == 0:
-        raise RequestError("`decided` and `missing` are both 0: there is nothing to bound")
+        raise UsageError("`decided` and `missing` are both 0: there is nothing to bound")
     return Bounds(
         observed=100 * hits / decided if decided else float("nan"),
         low=100 * hits / total,
@@ -238,7 +238,7 @@ def ntvd_bounds(counts: ArrayLike, missing: NumberColumn) -> Bounds:
 
     Raises
     ------
-    RequestError
+    UsageError
         As `ntvd`; also another number of entries in `missing` than groups, a negative or missing entry, or a group with
         neither known nor missing answers.
 
@@ -257,15 +257,15 @@ def ntvd_bounds(counts: ArrayLike, missing: NumberColumn) -> Bounds:
     """
     table = inputs.matrix(counts, "counts")
     if table.shape[0] < 2:
-        raise RequestError(f"`counts` has shape {table.shape}: give one row per group, two or more")
+        raise UsageError(f"`counts` has shape {table.shape}: give one row per group, two or more")
     absent = inputs.numbers(missing, "missing")
     if len(absent) != len(table):
-        raise RequestError(f"`missing` has {len(absent)} entries, `counts` has {len(table)} rows: give one per group")
+        raise UsageError(f"`missing` has {len(absent)} entries, `counts` has {len(table)} rows: give one per group")
     if not (absent >= 0).all() or not np.isfinite(table).all() or (table < 0).any():
-        raise RequestError("`counts` or `missing` holds something that is no count: give numbers from 0")
+        raise UsageError("`counts` or `missing` holds something that is no count: give numbers from 0")
     totals = table.sum(axis=1) + absent
     if (totals == 0).any():
-        raise RequestError("`counts` has a group without known or missing answers: leave that group out")
+        raise UsageError("`counts` has a group without known or missing answers: leave that group out")
     known = table / totals[:, None]
     gap = absent / totals
     alone = np.concatenate([known, np.diag(gap)], axis=1)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from equivox.core.encoded import cross_count
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import inputs
 from equivox.statistics.design_noise import noise_of, on_few_clusters
 from equivox.statistics.distance import attainable_shift, estimate_shift
@@ -137,7 +137,7 @@ def corrected_shift(
 
     Raises
     ------
-    RequestError
+    UsageError
         As `distribution_shift`; also for positions that are doubled or out of range, and for weights of 0 or less.
 
     Notes
@@ -161,7 +161,7 @@ def corrected_shift(
     inputs.check_min_count(min_count)
     inputs.check_share(confidence, "confidence")
     if min_labels < 2:
-        raise RequestError(f"`min_labels` is {min_labels}: a variance needs 2 or more")
+        raise UsageError(f"`min_labels` is {min_labels}: a variance needs 2 or more")
     design = encode_design(groups, clusters, strata, blocks)
     n = len(design.group_of_row)
     given, said = inputs.values(values, "values"), inputs.values(labels, "labels")

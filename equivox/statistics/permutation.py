@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equivox.core.encoded import cross_count
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import inputs
 from equivox.statistics.encode import encode_design
 from equivox.statistics.inputs import Floats, Ints, LabelColumn
@@ -258,7 +258,7 @@ def least_p(sizes: Ints, *, n_resamples: int) -> LeastP:
 
     Raises
     ------
-    RequestError
+    UsageError
         `n_resamples` below 1.
 
     Examples
@@ -303,7 +303,7 @@ def least_p_over_clusters(
 
     Raises
     ------
-    RequestError
+    UsageError
         Columns of unequal lengths, a missing label, or clusters of which some are in one group and some in
         several.
 
@@ -314,7 +314,7 @@ def least_p_over_clusters(
     """
     design = encode_design(groups, clusters, strata, blocks)
     if not design.clusters:
-        raise RequestError("`clusters` is missing: give the cluster of each response")
+        raise UsageError("`clusters` is missing: give the cluster of each response")
     sizes, _ = sizes_and_order(design.group_of_cluster, design.held, len(design.groups))
     # A stratum without some group says nothing, whoever is permuted there.
     return least_p(sizes[(sizes > 0).all(axis=1)], n_resamples=n_resamples)

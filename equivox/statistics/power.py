@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import inputs
 from equivox.statistics.design_noise import apart, pulls_of
 from equivox.statistics.distance import mean_ntvd, ntvd, ntvd_of_counts
@@ -74,25 +74,25 @@ class Plan(ABC):
         inputs.check_share(self.alpha, "alpha")
         inputs.check_share(self.power, "power")
         if self.alpha * MOST_LABELLINGS < 1:
-            raise RequestError(
+            raise UsageError(
                 f"`alpha` is {self.alpha:g}: {MOST_LABELLINGS} permutations give no p below {1 / MOST_LABELLINGS:g}; "
                 "use a larger one"
             )
         if self.n_groups < 2:
-            raise RequestError(f"`n_groups` is {self.n_groups}: a difference needs two or more")
+            raise UsageError(f"`n_groups` is {self.n_groups}: a difference needs two or more")
         if self.responses_per_cluster < 1:
-            raise RequestError(f"`responses_per_cluster` is {self.responses_per_cluster}: use 1 or more")
+            raise UsageError(f"`responses_per_cluster` is {self.responses_per_cluster}: use 1 or more")
         if not 0.0 <= self.cluster_correlation < 1.0:
-            raise RequestError(
+            raise UsageError(
                 f"`cluster_correlation` is {self.cluster_correlation}: use a number from 0 up to, but not, 1"
             )
         if self.crossed and self.responses_per_cluster < self.n_groups:
-            raise RequestError(
+            raise UsageError(
                 f"`responses_per_cluster` is {self.responses_per_cluster}: a unit in every group has one or more in "
                 f"each of {self.n_groups}"
             )
         if self.n_simulations < 20 * ROUNDS:
-            raise RequestError(f"`n_simulations` is {self.n_simulations}: use {20 * ROUNDS} or more")
+            raise UsageError(f"`n_simulations` is {self.n_simulations}: use {20 * ROUNDS} or more")
 
     @property
     def step(self) -> int:
@@ -126,9 +126,9 @@ class Plan(ABC):
         )
 
     def check(self, argument: str, n: int) -> None:
-        """Raise RequestError for a number of clusters that no test can be made of."""
+        """Raise UsageError for a number of clusters that no test can be made of."""
         if n < 2 * self.step:
-            raise RequestError(f"`{argument}` is {n}: this design needs at least {2 * self.step}")
+            raise UsageError(f"`{argument}` is {n}: this design needs at least {2 * self.step}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,9 +141,9 @@ class _ShiftPlan(Plan):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.n_values < 2:
-            raise RequestError(f"`n_values` is {self.n_values}: a shift needs two or more values")
+            raise UsageError(f"`n_values` is {self.n_values}: a shift needs two or more values")
         if len(self.shares) != self.n_values or not (self.shares >= 0).all():
-            raise RequestError(f"`value_shares` is not {self.n_values} shares from 0: give one per value")
+            raise UsageError(f"`value_shares` is not {self.n_values} shares from 0: give one per value")
 
     @cached_property
     def shares(self) -> Floats:
@@ -245,7 +245,7 @@ def minimum_detectable_shift(
 
     Raises
     ------
-    RequestError
+    UsageError
         A number out of range, or shares that do not match `n_values`.
 
     Examples
@@ -302,7 +302,7 @@ def required_clusters(
 
     Raises
     ------
-    RequestError
+    UsageError
         A number out of range, or a shift above the attainable maximum of the values and groups.
 
     Examples
@@ -319,7 +319,7 @@ def required_clusters(
     )  # fmt: skip
     full = ntvd(plan.distributions(1.0))
     if not 0.0 < shift <= full:
-        raise RequestError(
+        raise UsageError(
             f"`shift` is {shift}: use a number above 0 and up to {full:.4g}, the most that {n_values} values can "
             f"show between {n_groups} groups"
         )

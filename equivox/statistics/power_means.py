@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics.inputs import Ints
 from equivox.statistics.permutation import p_value
 from equivox.statistics.power import DetectableSize, Plan, RequiredClusters
@@ -85,7 +85,7 @@ def minimum_detectable_difference(
 
     Raises
     ------
-    RequestError
+    UsageError
         A number out of range.
 
     Examples
@@ -138,7 +138,7 @@ def clusters_for_difference(
 
     Raises
     ------
-    RequestError
+    UsageError
         A number out of range.
 
     Examples
@@ -153,5 +153,5 @@ def clusters_for_difference(
         cluster_correlation=cluster_correlation, n_simulations=n_simulations,
     )  # fmt: skip
     if not difference > 0:
-        raise RequestError(f"`difference` is {difference}: use a number above 0")
+        raise UsageError(f"`difference` is {difference}: use a number above 0")
     return plan.fewest(difference, max_clusters, rng)

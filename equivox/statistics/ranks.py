@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import inputs
 from equivox.statistics.families import holm
 
@@ -69,7 +69,7 @@ def rank_models(
 
     Raises
     ------
-    RequestError
+    UsageError
         No model, a distance that is not finite, a pair with an unknown model or of a model with itself, or a level
         outside (0, 1).
 
@@ -90,13 +90,13 @@ def rank_models(
     inputs.check_share(level, "level")
     given = inputs.named_numbers(distances, "distances")
     if not given:
-        raise RequestError("`distances` is empty: give at least one model")
+        raise UsageError("`distances` is empty: give at least one model")
     for model, distance in given.items():
         if not math.isfinite(distance):
-            raise RequestError(f"`distances` has {distance} for {model!r}: leave out what has no score")
+            raise UsageError(f"`distances` has {distance} for {model!r}: leave out what has no score")
     for pair in differences:
         if pair[0] == pair[1] or not set(pair) <= set(given):
-            raise RequestError(f"`differences` has the pair {pair}: name two of {', '.join(given)}")
+            raise UsageError(f"`differences` has the pair {pair}: name two of {', '.join(given)}")
     tests = {pair: (inputs.number(side), inputs.number(p)) for pair, (side, p) in differences.items()}
     nearer: dict[str, list[str]] = {model: [] for model in given}
     adjusted, _ = holm({pair: p for pair, (_, p) in tests.items()}, dict.fromkeys(tests, math.nan))
@@ -246,7 +246,7 @@ def total_bias_score(
 
     Raises
     ------
-    RequestError
+    UsageError
         No scores, or a cohort without metrics.
 
     Notes
@@ -262,10 +262,10 @@ def total_bias_score(
     of_model = {model: inputs.named_numbers(values, "scores") for model, values in scores.items()}
     of_member = {model: inputs.named_numbers(values, "cohort") for model, values in cohort.items()}
     if not of_model:
-        raise RequestError("`scores` is empty: give at least one model")
+        raise UsageError("`scores` is empty: give at least one model")
     metrics = tuple(dict.fromkeys(name for values in of_member.values() for name in values))
     if of_member and not metrics:
-        raise RequestError("`cohort` has no metrics: give each model its values")
+        raise UsageError("`cohort` has no metrics: give each model its values")
     reason = _unusable(of_member, metrics)
     table = np.array([[values.get(name, math.nan) for name in metrics] for values in of_member.values()], dtype=float)
     parts: dict[str, dict[str, float]] = {}

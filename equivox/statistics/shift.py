@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from equivox.core.encoded import cross_count
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import inputs
 from equivox.statistics.distance import attainable_shift
 from equivox.statistics.encode import Design, Occurrences, encode_design, encode_values
@@ -79,7 +79,7 @@ def distribution_shift(
 
     Raises
     ------
-    RequestError
+    UsageError
         Columns that are empty or of unequal lengths, a missing label, clusters of which some are in one group and some
         in several, strata without clusters, or an option out of range.
 
@@ -152,7 +152,7 @@ def joint_shift(
 
     Raises
     ------
-    RequestError
+    UsageError
         As `distribution_shift`; also when there is no attribute.
 
     Examples
@@ -170,7 +170,7 @@ def joint_shift(
     inputs.check_share(confidence, "confidence")
     columns = inputs.named_columns(attributes, "attributes")
     if not columns:
-        raise RequestError("`attributes` is empty: name at least one attribute with its values")
+        raise UsageError("`attributes` is empty: name at least one attribute with its values")
     design = encode_design(groups, clusters, strata, blocks, items)
     n_responses = len(design.group_of_row)
     values, occurrences = {}, {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from equivox.core.detectable import LEVELS, Detectable, correlation_of, reached
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import inputs
 from equivox.statistics.group_means import found_at
 from equivox.statistics.inputs import Floats, LabelColumn, NumberColumn
@@ -59,7 +59,7 @@ def cluster_share(
 
     Raises
     ------
-    RequestError
+    UsageError
         No numbers, a number other than 0 and 1, a missing cluster, or columns of unequal lengths.
 
     Notes
@@ -81,7 +81,7 @@ def cluster_share(
     column = inputs.numbers(hits, "hits")
     known = ~np.isnan(column)
     if not np.isin(column[known], (0.0, 1.0)).all():
-        raise RequestError("`hits` holds a number other than 0 and 1: use 1 for a hit, 0 for none, NaN for missing")
+        raise UsageError("`hits` holds a number other than 0 and 1: use 1 for a hit, 0 for none, NaN for missing")
     cluster = inputs.cluster_codes(clusters, "hits", len(column))
     if not known.any():
         return Share(undefined="every value is missing")
@@ -165,7 +165,7 @@ def sign_flip_test(
 
     Raises
     ------
-    RequestError
+    UsageError
         No values, an infinite value, a missing cluster, or columns of unequal lengths.
 
     Notes
@@ -275,7 +275,7 @@ def parity_deviation(
 
     Raises
     ------
-    RequestError
+    UsageError
         A choice other than 0 and 1; otherwise as `sign_flip_test`.
 
     Notes
@@ -291,7 +291,7 @@ def parity_deviation(
     inputs.check_share(confidence, "confidence")
     column = inputs.numbers(choices, "choices")
     if not np.isin(column[~np.isnan(column)], (0.0, 1.0)).all():
-        raise RequestError("`choices` holds a number other than 0 and 1: use 1 stereotypical, 0 anti, NaN neither")
+        raise UsageError("`choices` holds a number other than 0 and 1: use 1 stereotypical, 0 anti, NaN neither")
     cluster = inputs.cluster_codes(clusters, "choices", len(column))
     if np.isnan(column).all():
         return Parity(n_missing=len(column), undefined="no choice was stereotypical or anti-stereotypical")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import inputs
 from equivox.statistics.inputs import Floats
 from equivox.statistics.intervals import of_ratio
@@ -98,7 +98,7 @@ def compare_totals(
 
     Raises
     ------
-    RequestError
+    UsageError
         Tables that are empty, of different shapes, or with a number that is not finite.
 
     Notes
@@ -126,9 +126,9 @@ def compare_totals(
     of_a, of_b = inputs.matrix(totals_a, "totals_a"), inputs.matrix(totals_b, "totals_b")
     for argument, totals in (("totals_a", of_a), ("totals_b", of_b)):
         if totals.shape != of_a.shape or not totals.size:
-            raise RequestError(f"`{argument}` has shape {totals.shape}: give clusters x sums, alike for both models")
+            raise UsageError(f"`{argument}` has shape {totals.shape}: give clusters x sums, alike for both models")
         if not np.isfinite(totals).all():
-            raise RequestError(f"`{argument}` holds a number that is not finite: leave out what is missing")
+            raise UsageError(f"`{argument}` holds a number that is not finite: leave out what is missing")
     value_a, value_b = (float(_quiet(statistic, totals.sum(axis=0))) for totals in (of_a, of_b))
     each = [_relative(own, sizes) for own in (of_a, of_b)]
     counts = (each[0] + each[1]) / 2
@@ -190,7 +190,7 @@ def _relative(totals: Floats, sizes: int | None) -> Floats:
     if sizes is None:
         return np.ones(len(totals))
     if not 0 <= sizes < totals.shape[1] or (totals[:, sizes] < 0).any():
-        raise RequestError(f"`sizes` is {sizes}: give the place, from 0, of a sum that is 0 or more in every cluster")
+        raise UsageError(f"`sizes` is {sizes}: give the place, from 0, of a sum that is 0 or more in every cluster")
     return _quiet(lambda own: own / own.mean(), totals[:, sizes])
 
 

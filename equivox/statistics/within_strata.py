@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import inputs
 from equivox.statistics.inputs import Floats, Ints
 from equivox.statistics.permutation import p_value, row_blocks
@@ -80,7 +80,7 @@ def association_within_strata(
 
     Raises
     ------
-    RequestError
+    UsageError
         Fewer than two groups, tables of different shapes, counts that are negative, fractional or missing, or more
         members with the attribute than members.
 
@@ -102,12 +102,12 @@ def association_within_strata(
     inputs.check_resamples(n_resamples)
     have, of = _counts(with_attribute, "with_attribute"), _counts(members, "members")
     if have.shape != of.shape:
-        raise RequestError(f"`members` has shape {of.shape} and `with_attribute` {have.shape}: give one row a stratum")
+        raise UsageError(f"`members` has shape {of.shape} and `with_attribute` {have.shape}: give one row a stratum")
     if (have > of).any():
-        raise RequestError("`with_attribute` is above `members`: count each member once")
+        raise UsageError("`with_attribute` is above `members`: count each member once")
     often = np.ones(len(have), dtype=np.int64) if times is None else np.asarray(times, dtype=np.int64)
     if len(often) != len(have) or (often < 0).any():
-        raise RequestError(f"`times` must hold a count for each of the {len(have)} strata")
+        raise UsageError(f"`times` must hold a count for each of the {len(have)} strata")
     total, n = have.sum(axis=1), of.sum(axis=1)
     if not (often * total).sum() or not (often * (n - total)).sum():
         return WithinStrata(undefined="every member has the attribute, or none has it")
@@ -139,7 +139,7 @@ def association_within_strata(
 def _counts(table: ArrayLike, argument: str) -> Ints:
     counts = inputs.counts(table, argument)
     if counts.shape[1] < 2:
-        raise RequestError(f"`{argument}` has shape {counts.shape}: give a column for each of two or more groups")
+        raise UsageError(f"`{argument}` has shape {counts.shape}: give a column for each of two or more groups")
     return counts
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from equivox.core.columns import Column, ColumnMetric, groups_of, row_coverage, whole, whole_or_none
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.scores import NAN
 from equivox.metrics.badf.associations import Counts, phrase_tests
 from equivox.metrics.badf.chance import kept_by_chance
@@ -44,7 +44,7 @@ def measure(
     places = whole_or_none("categories", categories) or [""] * len(who)
     sizes = _sizes("documents", places, who, documents)
     if sizes is None:
-        raise RequestError("`documents` is missing in every row: give how many documents each identity has")
+        raise UsageError("`documents` is missing in every row: give how many documents each identity has")
     lengths = _sizes("tokens", places, who, tokens)
     table = _table(places, said, who, counts, sizes)
     groups = sorted(set(who))
@@ -80,9 +80,9 @@ def _sizes(
     for place, identity, entry in zip(places, who, given, strict=True):
         size = _whole_number(name, entry, identity, place)
         if size is None:
-            raise RequestError(f"`{name}` is missing for {_named(identity, place)}: give it in every row")
+            raise UsageError(f"`{name}` is missing for {_named(identity, place)}: give it in every row")
         if found.setdefault((place, identity), size) != size:
-            raise RequestError(
+            raise UsageError(
                 f"`{name}` is {found[place, identity]} and {size} for {_named(identity, place)}: it is one number for "
                 "all phrases of an identity in a category"
             )
@@ -96,15 +96,15 @@ def _table(
     counts: Sequence[float | None],
     sizes: Mapping[tuple[str, str], int],
 ) -> _Table:
-    """Return the counts by category, phrase and identity; RequestError for rows that are double, absent or too many."""
+    """Return the counts by category, phrase and identity; UsageError for rows that are double, absent or too many."""
     table: _Table = {}
     for place, phrase, identity, entry in zip(places, said, who, counts, strict=True):
         own = table.setdefault(place, {}).setdefault(phrase, {})
         if identity in own:
-            raise RequestError(f"{phrase!r} has two rows for {_named(identity, place)}: give one row with the count")
+            raise UsageError(f"{phrase!r} has two rows for {_named(identity, place)}: give one row with the count")
         own[identity] = count = _whole_number("counts", entry, identity, place)
         if count is not None and count > sizes[place, identity]:
-            raise RequestError(
+            raise UsageError(
                 f"`counts` is {count} for {phrase!r} and {_named(identity, place)}, which has {sizes[place, identity]} "
                 "documents: count the documents that have the phrase, each once"
             )
@@ -112,7 +112,7 @@ def _table(
         there = {identity for own in phrases.values() for identity in own}
         for phrase, own in phrases.items():
             if absent := sorted(there - set(own)):
-                raise RequestError(
+                raise UsageError(
                     f"{phrase!r} has no row for {_named(absent[0], place)}: give one, with the count 0 if no document "
                     "has the phrase"
                 )
@@ -147,7 +147,7 @@ def _whole_number(name: str, entry: float | None, identity: str, place: str) -> 
     if entry is None:
         return None
     if entry < 0 or entry != int(entry):
-        raise RequestError(f"`{name}` is {entry:g} for {_named(identity, place)}: give a whole number from 0 up")
+        raise UsageError(f"`{name}` is {entry:g} for {_named(identity, place)}: give a whole number from 0 up")
     return int(entry)
 
 

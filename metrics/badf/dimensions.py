@@ -9,7 +9,7 @@ from itertools import islice
 
 from equivox.core.coverage import Coverage
 from equivox.core.encoded import EncodedLabels
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.lazy import np
 from equivox.core.metric import Members
 from equivox.core.samples import Samples
@@ -99,7 +99,7 @@ def exclusivity_question(task: Task, association: Association) -> Segment:
     """Return the question about one association, which is the same for all settings and categories of places."""
     scheme = task.annotation
     if not isinstance(scheme, StoryScheme):
-        raise RequestError(f"{task.name}: the metric badf needs the annotation scheme of BADF (StoryScheme)")
+        raise UsageError(f"{task.name}: the metric badf needs the annotation scheme of BADF (StoryScheme)")
     extra = {"phrase": association.phrase.phrase, "identity": association.identity, "category": task.dimension}
     return Segment(
         name="exclusivity",

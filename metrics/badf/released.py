@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from equivox.core.columns import Column, ColumnMetric, groups_of, row_coverage
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.lazy import np
 from equivox.core.scores import NAN
 from equivox.metrics.badf.associations import LEVEL, summary
@@ -48,7 +48,7 @@ def listed_associations(
         if score is None or p is None:
             continue
         if not 0 <= p <= 1:
-            raise RequestError(f"`p_values` holds {p:g} for {identity}: a p lies between 0 and 1")
+            raise UsageError(f"`p_values` holds {p:g} for {identity}: a p lies between 0 and 1")
         if score > 0 and p <= LEVEL:
             facts += is_fact
             if not is_fact:
@@ -83,7 +83,7 @@ def story_shares(*, recall: Column, precision: Column, decomposition_accuracy: C
     for name, values in zip(given, zip(*whole, strict=True) if whole else [()] * 3, strict=True):
         for value in values:
             if not 0 <= value <= 1:
-                raise RequestError(f"`{name}` holds {value:g}: give a share from 0 to 1")
+                raise UsageError(f"`{name}` holds {value:g}: give a share from 0 to 1")
         low, high = mean_interval(values, rng=np.random.default_rng(0))
         mean = math.fsum(values) / len(values) if values else NAN
         result |= {name: mean, f"{name}_low": low, f"{name}_high": high}
@@ -122,7 +122,7 @@ def exclusivity_agreement(*, gold: Column, answer: Column) -> dict[str, Any]:
 
 def _yes_or_no(name: str, value: str) -> str:
     if value.strip().upper() not in {"YES", "NO"}:
-        raise RequestError(f"`{name}` holds {value!r}: give YES or NO, nothing where it is not known")
+        raise UsageError(f"`{name}` holds {value!r}: give YES or NO, nothing where it is not known")
     return value.strip().upper()
 
 

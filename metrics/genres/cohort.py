@@ -14,7 +14,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from equivox.configs.published import published_paper
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.lazy import NDArray, np
 from equivox.core.metric import CohortMember, CohortScore, PairedTask, PairedValues
 from equivox.core.samples import Row
@@ -67,14 +67,14 @@ def published_cohorts() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
 
 
 def published_cohort(name: str) -> dict[str, dict[str, float]]:
-    """Return the signed metrics of a published cohort; RequestError for another name.
+    """Return the signed metrics of a published cohort; UsageError for another name.
 
     >>> published_cohort("published-glm-4-9b")["Gemini"]["M3"]
     0.968
     """
     known = published_cohorts()
     if name not in known:
-        raise RequestError(f"unknown cohort {name!r}{nearest(name, known)}; known: {', '.join(known)}")
+        raise UsageError(f"unknown cohort {name!r}{nearest(name, known)}; known: {', '.join(known)}")
     return {model: {m: row[m] for m in METRICS} for model, row in known[name].items()}
 
 
@@ -129,11 +129,11 @@ def total_bias(models: Cohort, *, published: str | None = None, fixed: bool = Fa
     """
     beside = published_cohort(published) if published else {}
     if twice := sorted(set(models) & set(beside)):
-        raise RequestError(f"the model {twice[0]!r} is in {published} already; give the run another name")
+        raise UsageError(f"the model {twice[0]!r} is in {published} already; give the run another name")
     everyone = {**beside, **models}
     if fixed:
         if published is None:
-            raise RequestError("`fixed` needs a published cohort; name it with `--with published-…`")
+            raise UsageError("`fixed` needs a published cohort; name it with `--with published-…`")
         return statistics.total_bias_score(everyone, cohort=beside, cohort_name=f"{published}, fixed")
     own = f"{len(models)} run{'' if len(models) == 1 else 's'}"
     return statistics.total_bias_score(

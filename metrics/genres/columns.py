@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from equivox.core.columns import Column, ColumnMetric, row_coverage, whole
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.lazy import np
 from equivox.core.scores import NAN
 from equivox.metrics.genres.cohort import total_bias
@@ -42,7 +42,7 @@ def measure(
     """
     names, neps = whole("metrics", metrics), whole("pairs", pairs)
     if unknown := sorted(set(names) - set(METRIC_OF)):
-        raise RequestError(
+        raise UsageError(
             f"`metrics` holds {unknown[0]!r}{nearest(unknown[0], METRIC_OF)}; known: {', '.join(METRIC_OF)}"
         )
     result: dict[str, Any] = {}
@@ -83,14 +83,14 @@ def measure(
 
 
 def _pair(metric: str, nep: str, male: float | None, female: float | None) -> Pair:
-    """Return one annotation as a pair; RequestError for values that the metric cannot have."""
+    """Return one annotation as a pair; UsageError for values that the metric cannot have."""
     low, high = _RANGES[metric]
     for name, value in (("male", male), ("female", female)):
         if value is not None and not low <= value <= high:
             limits = f"from {low} to {high}" if high < math.inf else f"from {low} up"
-            raise RequestError(f"`{name}` holds {value:g} for {metric}, whose values are {limits} per character")
+            raise UsageError(f"`{name}` holds {value:g} for {metric}, whose values are {limits} per character")
     if metric in CHOICES and (male, female) not in {(1, 0), (0, 1), (0, 0), (None, None)}:
-        raise RequestError(
+        raise UsageError(
             f"{metric} of {nep!r} has {male} and {female}: the chosen one has 1 and the other 0, both 0 where neither "
             "was chosen, both None where the answer is missing"
         )

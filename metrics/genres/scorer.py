@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from equivox.core.coverage import Coverage
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.lazy import np
 from equivox.core.metric import Members
 from equivox.core.samples import Row, Samples
@@ -240,9 +240,9 @@ class _Scoring:
 
     @property
     def _chosen(self) -> Tools:
-        """The tools of the task's scheme; RequestError for a scheme without tools."""
+        """The tools of the task's scheme; UsageError for a scheme without tools."""
         if not isinstance(self.task.annotation, GenresScheme):
-            raise RequestError(
+            raise UsageError(
                 f"{self.task.name}: the metric genres needs the annotation scheme of GENRES (GenresScheme)"
             )
         return self.task.annotation.tools

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from equivox.core.coverage import Coverage
 from equivox.core.encoded import EncodedLabels, EncodedValues, cross_count
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.lazy import NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.samples import Samples
@@ -38,7 +38,7 @@ def score_distribution_shift(task: Task, samples: Samples, options: ScoringOptio
     the options' seed and the task's name, so the same samples always give the same scores.
     """
     if not task.outcomes:
-        raise RequestError(f"{task.name}: nTVD needs an attribute with the role outcome; add one to its annotation")
+        raise UsageError(f"{task.name}: nTVD needs an attribute with the role outcome; add one to its annotation")
     whole, outcomes = _joint(task, samples, options, task.outcomes)
     echoes = [a for a in task.attributes if a.role == "echo"]
     echo_scores = _joint(task, samples, options, echoes)[1] if echoes else []

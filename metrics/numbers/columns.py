@@ -6,7 +6,7 @@ from typing import Any
 
 from equivox.core.attributes import Number
 from equivox.core.columns import Column, ColumnMetric, groups_of, refuse_alike, row_coverage, whole_or_none
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.lazy import np
 from equivox.core.scores import NAN
 from equivox.metrics.scoring import least_p_of_rows, statistics
@@ -37,7 +37,7 @@ def measure(
     clusters could give, whatever the numbers. NaN with the reason in `undefined`.
     """
     if low is not None and high is not None and not low < high:
-        raise RequestError(f"`low` is {low} and `high` is {high}; `low` must be below `high`")
+        raise UsageError(f"`low` is {low} and `high` is {high}; `low` must be below `high`")
     of = groups_of("groups", groups)
     limits = Number(unit="number", low=low, high=high)
     inside = [number if number is not None and limits.holds(number) else None for number in numbers]

@@ -8,7 +8,7 @@ from typing import Any
 
 from equivox.core.annotation import RULES
 from equivox.core.attributes import LARGEST
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.lazy import NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.samples import Numbers, Samples
@@ -65,10 +65,10 @@ def score_numbers(task: Task, samples: Samples, options: ScoringOptions) -> Scor
 
 
 def outcome_of(task: Task) -> Attribute:
-    """Return the number that a task asks for; RequestError unless it is the only outcome."""
+    """Return the number that a task asks for; UsageError unless it is the only outcome."""
     if len(task.outcomes) != 1 or task.outcomes[0].number is None:
         names = ", ".join(attribute.name for attribute in task.outcomes) or "none"
-        raise RequestError(f"{task.name}: the metric numbers needs one outcome, and that a number; got {names}")
+        raise UsageError(f"{task.name}: the metric numbers needs one outcome, and that a number; got {names}")
     return task.outcomes[0]
 
 
@@ -190,11 +190,11 @@ def _by_group(samples: Samples, attribute: Attribute, numbers: Numbers) -> list[
 def compare_means(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng: np.random.Generator) -> PairedValues:
     """Compare the groups' differences of means of two models in one task.
 
-    What one of the two refused, did not state or stated out of range is left out for both. RequestError for several
+    What one of the two refused, did not state or stated out of range is left out for both. UsageError for several
     tasks: their numbers have units of their own.
     """
     if len(tasks) != 1:
-        raise RequestError(f"numbers are compared task by task, got {len(tasks)} tasks; their units differ")
+        raise UsageError(f"numbers are compared task by task, got {len(tasks)} tasks; their units differ")
     (paired,) = tasks
     attribute, samples = outcome_of(paired.task), paired.samples_a
     found = statistics.compare_group_means(

@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import Any
 
 from equivox.core.coverage import Coverage
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.lazy import NDArray, np
 from equivox.core.plain import split_by
 from equivox.core.samples import Row, Samples
@@ -331,7 +331,7 @@ def difference(
         least = statistics.least_p_over_clusters(
             [groups[place] for place in said], [clusters[place] for place in said], n_resamples=options.n_resamples
         )
-    except RequestError as error:
+    except UsageError as error:
         return {"undefined": str(error)}
     return {**found.evidence, "p_least": least.p, "cannot_tell": least.too_few, "mover": _mover(found)}
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.scores import NAN
 from equivox.dataset_builders.spoken_stereoset import KINDS
 
@@ -40,14 +40,14 @@ class Tally:
     def __post_init__(self) -> None:
         for name, count in vars(self).items():
             if count < 0:
-                raise RequestError(f"`{name}` is {count}: give counts from 0")
+                raise UsageError(f"`{name}` is {count}: give counts from 0")
 
     @classmethod
     def of(cls, kinds: Iterable[str]) -> Tally:
-        """Count choices; RequestError for any value other than the three kinds and `other`."""
+        """Count choices; UsageError for any value other than the three kinds and `other`."""
         counts = Counter(kinds)
         if unknown := sorted(set(counts) - {*KINDS, OTHERS}):
-            raise RequestError(f"`kinds` holds {unknown[0]!r}; known: {', '.join((*KINDS, OTHERS))}")
+            raise UsageError(f"`kinds` holds {unknown[0]!r}; known: {', '.join((*KINDS, OTHERS))}")
         return cls(**counts)
 
     @property

@@ -18,7 +18,7 @@ from equivox.annotate import merging
 from equivox.annotate.merging import leader_clusters, merge_samples, merged
 from equivox.annotate.schema import read_values
 from equivox.core.attributes import Attribute
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import ScoringOptions, scoring_options
 from equivox.tasks.vibe import TASKS
@@ -183,7 +183,7 @@ def test_merging_by_meaning_without_the_library_is_one_line(
 
 
 def test_a_threshold_out_of_range() -> None:
-    with pytest.raises(RequestError, match="`merge_threshold`: input should be greater than 0, got 0"):
+    with pytest.raises(UsageError, match="`merge_threshold`: input should be greater than 0, got 0"):
         scoring_options(merge="embedding", merge_threshold=0.0)
 
 

@@ -19,7 +19,7 @@ from equivox.annotate import Annotation, Annotator, AnnotatorIdentity, Job, anno
 from equivox.annotate.model import ModelAnnotator, prompt_text, read_again
 from equivox.annotate.schema import canonical, json_schema, response_form
 from equivox.compare.runs import open_comparison
-from equivox.core.errors import EquivoxError, RequestError
+from equivox.core.errors import EquivoxError, UsageError
 from equivox.core.segments import Segment
 from equivox.core.task import GREEDY, Attribute, Task, WorkedExample
 from equivox.engines import Engine, EngineIdentity, Request, Response
@@ -297,7 +297,7 @@ def test_the_name_of_an_annotator_file_is_that_of_a_folder(tmp_path: Path, name:
         assert (identity.name, identity.settings["attempts"]) == ("judge", attempts)
     assert open_annotator(f"endpoint:{ENDPOINT}").identity.settings["attempts"] == 3
     (tmp_path / f"{name}.yaml").write_text(content)
-    with pytest.raises(RequestError, match="an annotator file cannot be called"):
+    with pytest.raises(UsageError, match="an annotator file cannot be called"):
         open_annotator(str(tmp_path / f"{name}.yaml"))
 
 
@@ -317,9 +317,9 @@ def test_a_model_is_told_how_many_texts_an_attribute_takes() -> None:
 def test_a_package_that_adds_no_annotator_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     plugin = SimpleNamespace(use=lambda: dict, package="somebody's")
     monkeypatch.setattr("equivox.annotate.added_annotators", lambda: {"odd": plugin})
-    with pytest.raises(RequestError, match=r"the annotator odd of somebody's"):
+    with pytest.raises(UsageError, match=r"the annotator odd of somebody's"):
         open_annotator("odd")
-    with pytest.raises(RequestError, match="odd has no independent evaluations"):
+    with pytest.raises(UsageError, match="odd has no independent evaluations"):
         open_annotator("odd@1")
 
 
@@ -373,7 +373,7 @@ def test_an_evaluation_is_sampled_as_the_file_says_for_evaluations(tmp_path: Pat
     assert (second.name, second.settings["sampling"]) == ("both@2", settings["warm"])
     assert [annotator_name(f"{file}{number}") for number in ("", "@2")] == ["both", "both@2"]
     # A temperature of 0 that is stated is one.
-    with pytest.raises(RequestError, match="greedy answers at temperature 0, so all its evaluations would be alike"):
+    with pytest.raises(UsageError, match="greedy answers at temperature 0, so all its evaluations would be alike"):
         open_annotator(f"{tmp_path / 'greedy.yaml'}@2")
 
 
@@ -387,15 +387,15 @@ def test_an_annotator_takes_the_words_that_models_take() -> None:
     assert annotator_name(named) == f"endpoint-org-{'judge' * 50}"[:100]
     # A packaged model that is no packaged annotator.
     assert open_annotator("gpt-4o").identity.name == "gpt-4o"
-    with pytest.raises(RequestError, match=r"code from the model's repository .* would run with phi-4-multimodal"):
+    with pytest.raises(UsageError, match=r"code from the model's repository .* would run with phi-4-multimodal"):
         open_annotator("phi-4-multimodal-instruct")
-    with pytest.raises(RequestError, match="unknown `annotator` 'bogus:model_name=m'"):
+    with pytest.raises(UsageError, match="unknown `annotator` 'bogus:model_name=m'"):
         open_annotator("bogus:model_name=m")
-    with pytest.raises(RequestError, match="is a simulated model, which reads nothing; use rules"):
+    with pytest.raises(UsageError, match="is a simulated model, which reads nothing; use rules"):
         open_annotator("simulated:oracle")
-    with pytest.raises(RequestError, match="endpoint has no argument 'model'; did you mean model_name"):
+    with pytest.raises(UsageError, match="endpoint has no argument 'model'; did you mean model_name"):
         open_annotator("endpoint:model=m,bas_url=x")
-    with pytest.raises(RequestError, match="unknown `annotator` 'qwen3-8'; did you mean qwen3-8b"):
+    with pytest.raises(UsageError, match="unknown `annotator` 'qwen3-8'; did you mean qwen3-8b"):
         open_annotator("qwen3-8")
 
 

@@ -15,7 +15,7 @@ from equivox.annotate.numeric import first_number, length_of, number_in, number_
 from equivox.annotate.rules import RulesAnnotator, rules_read
 from equivox.annotate.schema import json_schema, read_values, response_form
 from equivox.core.attributes import REFUSAL, Attribute, Number
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.segments import AnnotationScheme, _attributes_digest
 from equivox.core.task import WorkedExample
 
@@ -261,7 +261,7 @@ def test_attributes_without_a_number_keep_their_identity() -> None:
     ],
 )
 def test_a_number_that_makes_no_sense(fields: dict[str, Any], message: str) -> None:
-    with pytest.raises(RequestError, match=message):
+    with pytest.raises(UsageError, match=message):
         Number(**fields)
 
 
@@ -274,7 +274,7 @@ def test_a_number_that_makes_no_sense(fields: dict[str, Any], message: str) -> N
     ],
 )
 def test_an_attribute_that_is_a_number_and_more(fields: dict[str, Any], message: str) -> None:
-    with pytest.raises(RequestError, match=message):
+    with pytest.raises(UsageError, match=message):
         dataclasses.replace(SALARY, **fields)
 
 

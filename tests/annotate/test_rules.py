@@ -11,7 +11,7 @@ import pytest
 from equivox.annotate import Annotation, Job
 from equivox.annotate.rules import RulesAnnotator, misread_by_rules
 from equivox.core.attributes import Attribute, Number
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.segments import AnnotatorPrompt, Segment, Value
 from equivox.tasks.vibe import TASKS
 
@@ -29,7 +29,7 @@ def test_a_task_whose_attribute_has_no_vocabulary_is_refused() -> None:
     task = replace(ADVISORY, annotation=replace(ADVISORY.annotation, attributes=(unknown,)))
     counted = Attribute(name="salary", asks="the salary", number=Number(unit="EUR"))
     RulesAnnotator().check([ADVISORY, replace(ADVISORY, annotation=replace(task.annotation, attributes=(counted,)))])
-    with pytest.raises(RequestError, match="shoe size"):
+    with pytest.raises(UsageError, match="shoe size"):
         RulesAnnotator().check([task])
 
 

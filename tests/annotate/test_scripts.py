@@ -13,7 +13,7 @@ from equivox.audit.labels import label_of
 from equivox.configs.vocabulary import AttributeVocabulary
 from equivox.core.attributes import Attribute, Length, Number
 from equivox.core.columns import refuse_alike
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 
 
 @pytest.mark.parametrize(
@@ -119,6 +119,6 @@ def test_a_judge_that_writes_an_option_in_another_coding_chose_it() -> None:
     ("one", "other"), [("Ａ", "A"), ("İzmir", "izmir"), ("١", "1"), ("رجل", "رَجل"), ("é", "e\u0301")]
 )
 def test_groups_that_differ_in_writing_alone_are_refused(one: str, other: str) -> None:
-    with pytest.raises(RequestError, match="differ in case, space, coding"):
+    with pytest.raises(UsageError, match="differ in case, space, coding"):
         refuse_alike("group", [one, other])
     refuse_alike("group", ["बेटा", "बेटी", "医", "醫"])

@@ -28,7 +28,7 @@ from equivox.audit.sheet import write_sheet
 from equivox.audit.stored import stored_audits
 from equivox.compare.runs import compared_run
 from equivox.core.attributes import Number
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import read_document, write_document
 from equivox.core.task import Attribute
 from equivox.integrations.hub.run_folder import write_run
@@ -66,7 +66,7 @@ def test_labels_that_were_saved_in_excel_are_found_and_never_those_of_two_files(
         ("i2", "happy", "True"),
     ]
     (tmp_path / "labels-Ben.csv").write_text("item,attribute,label\ni1,age,35\n")
-    with pytest.raises(RequestError, match="is the second file of"):
+    with pytest.raises(UsageError, match="is the second file of"):
         by_person(label_files(tmp_path))
 
 
@@ -422,7 +422,7 @@ def test_what_most_people_say_is_agreed_and_a_tie_is_not(said: str, agreed: str 
 def test_a_persons_number_is_written_as_the_annotators(text: str, label: str | None) -> None:
     salary = Attribute(name="salary", asks="the salary", number=Number(unit="EUR", low=0.0))
     if label is None:
-        with pytest.raises(RequestError, match=r"here: salary is a number in EUR, at least 0.* or unstated, got"):
+        with pytest.raises(UsageError, match=r"here: salary is a number in EUR, at least 0.* or unstated, got"):
             label_of(text, salary, "here")
     else:
         assert label_of(text, salary, "here") == (label,)

@@ -19,7 +19,7 @@ from equivox import cli
 from equivox.annotate.model import ModelAnnotator
 from equivox.audit.kept import score_audit, score_shares
 from equivox.audit.labels import Unit, read_key
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import read_table, write_table
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.scores import ScoringOptions
@@ -310,7 +310,7 @@ def test_malformed_labels_are_one_line(narratives: Path, tmp_path: Path) -> None
         (f"{item},high_status,", "no label is filled in"),
     ):
         (tmp_path / "labels.csv").write_text(f"item,attribute,label\n{line}\n")
-        with pytest.raises(RequestError, match=reason):
+        with pytest.raises(UsageError, match=reason):
             score_audit(sheet, [tmp_path / "labels.csv"])
 
 

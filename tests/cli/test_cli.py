@@ -14,7 +14,7 @@ from commands import Cli
 
 from equivox.cli.options import outside
 from equivox.cli.output import console
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.run.generating import count_failures
 from equivox.run.manifest import read_manifest
 
@@ -314,7 +314,7 @@ def test_nothing_is_written_into_a_run_which_would_count_as_changed(
     if command != "gate":  # which opens its runs first
         err = equivox.refused(command, run, option, tmp_path / place)
         assert f"is inside the run {run} and would change it; name a path outside" in err
-    with pytest.raises(RequestError, match="is inside the run"):
+    with pytest.raises(UsageError, match="is inside the run"):
         outside(SimpleNamespace(name="output"), tmp_path / place)  # type: ignore[arg-type]
     assert sorted(path.name for path in run.rglob("*")) == ["manifest.json", "tasks.json"]
 
@@ -329,7 +329,7 @@ def test_a_place_in_a_run_is_known_by_whatever_name_it_is_called(
     (tmp_path / "link").symlink_to(run / "tables")
     monkeypatch.chdir(run)
     for place in ("report.html", "tables/report.html", tmp_path / "link" / "report.html"):
-        with pytest.raises(RequestError, match=f"is inside the run {run}"):
+        with pytest.raises(UsageError, match=f"is inside the run {run}"):
             outside(SimpleNamespace(name="output"), Path(place))  # type: ignore[arg-type]
     for place in ("../report.html", tmp_path / "run" / ".." / "report.html"):
         assert outside(SimpleNamespace(name="output"), Path(place)) == Path(place)  # type: ignore[arg-type]

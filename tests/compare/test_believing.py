@@ -10,7 +10,7 @@ from sample_runs import sample_run
 
 from equivox.compare import believing
 from equivox.compare.believing import believe
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.scores import ScoringOptions
 from equivox.run import opening
 from equivox.run.pipeline import rescore
@@ -49,5 +49,5 @@ def test_a_run_that_was_changed_is_not_believed_and_a_file_beside_it_changes_not
     believe(copy)
     table = next(copy.glob("tables/*/values.csv"))
     table.write_text(table.read_text() + "\n")
-    with pytest.raises(RequestError, match=r"cannot be used: .*values\.csv: changed since the run was scored"):
+    with pytest.raises(UsageError, match=r"cannot be used: .*values\.csv: changed since the run was scored"):
         believe(copy)

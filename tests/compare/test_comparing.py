@@ -30,7 +30,7 @@ from equivox.compare.runs import (
     open_comparison,
     task_correlations,
 )
-from equivox.core.errors import RequestError, RunError
+from equivox.core.errors import RunError, UsageError
 from equivox.core.files import write_document
 from equivox.core.plain import split_by
 from equivox.core.progress import Event, Progress
@@ -271,7 +271,7 @@ def test_a_model_that_annotates_its_own_answers_is_known(equivox: Cli, tmp_path:
 
 def test_a_comparison_of_one_run_has_no_correlations() -> None:
     assert task_correlations(comparison({"a": [1.0], "b": [2.0]})) == []
-    with pytest.raises(RequestError):
+    with pytest.raises(UsageError):
         open_comparison([Path("/nowhere")])
 
 

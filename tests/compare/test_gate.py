@@ -23,7 +23,7 @@ from equivox.compare.asking import judge_of, unlike_settings
 from equivox.compare.gate import Check, Gate, _check, _doubt, _explain_lack, _propose, check_run, decide, read_margins
 from equivox.compare.pairs import PairedTest
 from equivox.compare.runs import ComparedRun, Origin, open_comparison
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import read_document, write_document
 from equivox.core.scores import Score, ScoringOptions
 from equivox.report.gate import make_gate_table
@@ -363,7 +363,7 @@ def test_units_that_were_asked_alike_were_so_in_later_turns_too(runs: dict[str, 
 
 
 def test_a_run_is_not_held_against_itself(runs: dict[str, Path]) -> None:
-    with pytest.raises(RequestError, match="`baseline` is the new run itself"):
+    with pytest.raises(UsageError, match="`baseline` is the new run itself"):
         check_run(runs["20"], runs["20"], {"": 90.0})
 
 
@@ -371,7 +371,7 @@ def test_a_run_is_not_held_against_a_copy_of_itself(runs: dict[str, Path], tmp_p
     """A job that copies last night's folder and runs into it asks nothing: no model has answered twice."""
     copy = shutil.copytree(runs["20"], tmp_path / "copy")
     rescore(copy, options=ScoringOptions(n_resamples=99))
-    with pytest.raises(RequestError, match="copies of one run, which began 20"):
+    with pytest.raises(UsageError, match="copies of one run, which began 20"):
         check_run(copy, runs["20"], {"": 90.0})
 
 

@@ -25,7 +25,7 @@ from equivox.compare.paper_runs import compare_corpus, read_score
 from equivox.compare.papers import FilledTable, TableRun, fill_tables
 from equivox.configs import read_config_file
 from equivox.configs.published import PublishedPaper, Source, published_names, published_paper
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.fields import checked_form, load_yaml
 from equivox.core.files import read_document, write_document
 from equivox.core.scores import NAN, Score, ScoringOptions, family_of
@@ -202,14 +202,14 @@ def loads(model: str) -> str:
 def test_a_file_that_does_not_add_up_is_one_line(old: str, new: str, message: str) -> None:
     text = (ROOT / "configs" / "published" / "spoken_stereoset.yaml").read_text("utf-8")
     assert old in text
-    with pytest.raises(RequestError, match=re.escape(message)):
+    with pytest.raises(UsageError, match=re.escape(message)):
         checked_form(PublishedPaper, load_yaml(text.replace(old, new, 1)), where="mine.yaml")
 
 
 def test_an_unknown_paper_and_two_runs_of_one_model_are_refused(runs: dict[str, Path]) -> None:
-    with pytest.raises(RequestError, match="no tables of 'vibes'"):
+    with pytest.raises(UsageError, match="no tables of 'vibes'"):
         published_paper("vibes")
-    with pytest.raises(RequestError, match="2 runs of audio-flamingo-3 have vibe_gender:story"):
+    with pytest.raises(UsageError, match="2 runs of audio-flamingo-3 have vibe_gender:story"):
         fill_tables("vibe", [TableRun(runs[name], "audio-flamingo-3") for name in ("vibe", "few")])
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from commands import Cli
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.metrics.badf.columns import METRIC as CONCEPTS
 from equivox.metrics.genres.columns import METRIC as GENRES
 from equivox.metrics.ntvd.columns import METRIC as NTVD
@@ -131,7 +131,7 @@ def test_a_choice_that_could_not_be_read_is_not_undecided() -> None:
     ],
 )
 def test_values_that_a_metric_cannot_have(metric: str, male: float, female: float | None, said: str) -> None:
-    with pytest.raises(RequestError, match=said):
+    with pytest.raises(UsageError, match=said):
         GENRES(metrics=[metric], pairs=["a"], male=[male], female=[female])
 
 
@@ -189,24 +189,24 @@ def test_a_silent_story_is_read_and_not_used_and_an_unread_one_is_neither() -> N
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: str(metric.name))
 def test_nothing_raises(metric: object) -> None:
-    with pytest.raises(RequestError, match=r"no rows|missing"):
+    with pytest.raises(UsageError, match=r"no rows|missing"):
         metric()
-    with pytest.raises(RequestError, match="no rows"):
+    with pytest.raises(UsageError, match="no rows"):
         metric(**{name: [] for name in metric.required})  # type: ignore[attr-defined]
 
 
 def test_bad_columns_are_one_line() -> None:
-    with pytest.raises(RequestError, match=r"columns have unequal lengths \(groups 2, values 3\)"):
+    with pytest.raises(UsageError, match=r"columns have unequal lengths \(groups 2, values 3\)"):
         NTVD(groups=["a", "b"], values=["x", "y", "x"])
-    with pytest.raises(RequestError, match="`clusters` is missing in 1 of 2 rows"):
+    with pytest.raises(UsageError, match="`clusters` is missing in 1 of 2 rows"):
         NTVD(groups=["a", "b"], values=["x", "y"], clusters=["s", None])
-    with pytest.raises(RequestError, match="has no column or option `min_cover`; did you mean min_coverage"):
+    with pytest.raises(UsageError, match="has no column or option `min_cover`; did you mean min_coverage"):
         NTVD(groups=["a", "b"], values=["x", "y"], min_cover=0.5)
-    with pytest.raises(RequestError, match="`kinds` holds 'stereotypicl'"):
+    with pytest.raises(UsageError, match="`kinds` holds 'stereotypicl'"):
         STEREOSET(kinds=["stereotypicl"])
-    with pytest.raises(RequestError, match="`metrics` holds 'M9'"):
+    with pytest.raises(UsageError, match="`metrics` holds 'M9'"):
         GENRES(metrics=["M9"], pairs=["a"], male=[1], female=[0])
-    with pytest.raises(RequestError, match="`male` holds 'many': give numbers"):
+    with pytest.raises(UsageError, match="`male` holds 'many': give numbers"):
         GENRES(metrics=["M3"], pairs=["a"], male=["many"], female=[0])
 
 
@@ -264,14 +264,14 @@ def test_a_missing_group_is_no_group() -> None:
     import pandas as pd
 
     for groups in (pd.Series([*GROUPS[:9], None], dtype="string"), pd.Series([*GROUPS[:9], float("nan")])):
-        with pytest.raises(RequestError, match="`groups` is missing in 1 of 10 rows"):
+        with pytest.raises(UsageError, match="`groups` is missing in 1 of 10 rows"):
             NTVD(groups=groups, values=VALUES)
 
 
 def test_names_that_look_missing_are_words() -> None:
     values = ["nan" if value == VALUES[0] else "None" for value in VALUES]
     assert NTVD(groups=["None"] * 5 + ["f"] * 5, values=values, min_count=1)["ntvd"] == pytest.approx(40)
-    with pytest.raises(RequestError, match="`groups` holds the text 'nan'"):
+    with pytest.raises(UsageError, match="`groups` holds the text 'nan'"):
         NTVD(groups=["nan"] * 5 + ["f"] * 5, values=VALUES)
 
 
@@ -301,7 +301,7 @@ def test_whole_numbers_are_words_whatever_their_type() -> None:
     ],
 )
 def test_silly_input_is_one_line(given: dict[str, object], said: str) -> None:
-    with pytest.raises(RequestError, match=said):
+    with pytest.raises(UsageError, match=said):
         NTVD(**{"groups": GROUPS, "values": VALUES, **given})
 
 
@@ -310,7 +310,7 @@ def test_a_table_is_no_column() -> None:
     import pyarrow as pa
 
     for table in (pd.DataFrame({"g": GROUPS}), pa.table({"g": GROUPS}), {"g": GROUPS}):
-        with pytest.raises(RequestError, match="give one column"):
+        with pytest.raises(UsageError, match="give one column"):
             NTVD(groups=table, values=VALUES)
 
 
@@ -323,5 +323,5 @@ def test_too_few_stories_find_nothing_and_say_so() -> None:
 
 
 def test_merging_is_one_of_those_there_are() -> None:
-    with pytest.raises(RequestError, match="`merge` is one of none, lemma, embedding"):
+    with pytest.raises(UsageError, match="`merge` is one of none, lemma, embedding"):
         CONCEPTS(identities=["f", "m"], phrases=[["kind"], ["brave"]], merge="stem")

@@ -14,7 +14,7 @@ import yaml
 
 from equivox.annotate import AnnotatorFile, annotator_names, open_annotator
 from equivox.configs import load_config, read_config_file
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.fields import load_yaml
 from equivox.engines import ModelFile, model_names, open_engine
 from equivox.tasks.registry import resolve_tasks
@@ -31,7 +31,7 @@ def opens_or_says_what_is_missing(engine: str, opening: object) -> None:
         return
     try:
         opening()
-    except RequestError as error:
+    except UsageError as error:
         assert any(hint in str(error).lower() for hint in ("pip install -c constraints", "not found", "offline"))
 
 
@@ -166,7 +166,7 @@ def test_a_wrong_annotator_file_is_one_line(old: str, new: str, hint: str, tmp_p
     open_annotator(str(file)).close()
     assert old in ANNOTATOR
     file.write_text(ANNOTATOR.replace(old, new))
-    with pytest.raises(RequestError, match=re.escape(hint)):
+    with pytest.raises(UsageError, match=re.escape(hint)):
         open_annotator(str(file))
 
 
@@ -186,9 +186,9 @@ def test_anchors_that_stand_for_too_many_entries_are_refused() -> None:
 
 def test_a_file_that_is_not_there_is_told_with_those_of_like_names_beside_it(tmp_path: Path) -> None:
     (tmp_path / "applications.yaml").write_text("name: x")
-    with pytest.raises(RequestError, match=r"No such file or directory; did you mean applications.yaml$"):
+    with pytest.raises(UsageError, match=r"No such file or directory; did you mean applications.yaml$"):
         read_config_file(AnnotatorFile, str(tmp_path / "aplications.yaml"), "annotators")
-    with pytest.raises(RequestError, match=r"No such file or directory; check the path$"):
+    with pytest.raises(UsageError, match=r"No such file or directory; check the path$"):
         read_config_file(AnnotatorFile, str(tmp_path / "nowhere" / "zzz.yaml"), "annotators")
-    with pytest.raises(RequestError, match=r"File name too long; check the path$"):
+    with pytest.raises(UsageError, match=r"File name too long; check the path$"):
         read_config_file(AnnotatorFile, str(tmp_path / ("long" * 99) / "x.yaml"), "annotators")

@@ -13,7 +13,7 @@ import pytest
 import soundfile
 from PIL import Image
 
-from equivox.core.errors import EquivoxError, RequestError
+from equivox.core.errors import EquivoxError, UsageError
 from equivox.core.media import (
     MediaError,
     checked_image,
@@ -180,7 +180,7 @@ def test_decoding_names_the_clip_that_it_cannot_read(data: bytes) -> None:
 
 
 def test_a_rate_of_zero_is_refused() -> None:
-    with pytest.raises(RequestError, match="sampling_rate"):
+    with pytest.raises(UsageError, match="sampling_rate"):
         decode_audio(encode(tone()), name="a.wav", sampling_rate=0)
 
 

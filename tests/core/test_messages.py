@@ -13,7 +13,7 @@ from made_requests import made_request
 from PIL import Image
 
 from equivox.core import media
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.fields import parse_model_args
 from equivox.core.reasoning import split_reasoning
 from equivox.engines import MediaPart, Request
@@ -143,5 +143,5 @@ def test_model_arguments_from_a_file(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_wrong_model_arguments_are_one_line(text: str, hint: str) -> None:
-    with pytest.raises(RequestError, match=hint):
+    with pytest.raises(UsageError, match=hint):
         parse_model_args(text)

@@ -12,7 +12,7 @@ import pytest
 from commands import Cli
 
 from equivox.core import plugins
-from equivox.core.errors import RequestError, RunError
+from equivox.core.errors import RunError, UsageError
 from equivox.core.plugins import freed, told_in_one_line
 from equivox.dataset_builders import opening
 from equivox.tasks import registry
@@ -223,7 +223,7 @@ def test_what_cannot_be_closed_hides_no_error_before_it() -> None:
     with pytest.raises(RunError) as alone, freed(opened):
         pass
     assert str(alone.value) == told
-    for first in (RequestError("no such task"), KeyboardInterrupt()):
+    for first in (UsageError("no such task"), KeyboardInterrupt()):
         with pytest.raises(type(first)) as found, freed(opened):
             raise first
         assert found.value is first and found.value.__notes__ == [told]

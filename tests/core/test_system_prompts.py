@@ -10,7 +10,7 @@ import pytest
 from commands import Cli
 from made_requests import made_request
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.requests import EngineIdentity, Labels, Request, request_key
 from equivox.core.task import GREEDY
 from equivox.core.task_checks import tasks_in
@@ -60,11 +60,11 @@ def test_each_is_a_condition_of_the_task() -> None:
     assert (fair.name, fair.prompt.system) == ("vibe_gender:story@system=fair", "Be fair.")
     assert (fair.media, fair.prompt.text) == (plain.media, plain.prompt.text)
     assert len({plain.fingerprint, fair.fingerprint}) == 2
-    with pytest.raises(RequestError, match=r"has no condition 'system=fare'; it offers .*system=fair"):
+    with pytest.raises(UsageError, match=r"has no condition 'system=fare'; it offers .*system=fair"):
         vary([FAIR], conditions=("system=fare",))
-    with pytest.raises(RequestError, match="'none' of vibe_gender:story is empty"):
+    with pytest.raises(UsageError, match="'none' of vibe_gender:story is empty"):
         vary([with_system_prompts(STORY, {"none": " "})], conditions=("all",))
-    with pytest.raises(RequestError, match="has a system prompt 'fair' of its own"):
+    with pytest.raises(UsageError, match="has a system prompt 'fair' of its own"):
         with_system_prompts(FAIR, {"fair": "Be just."})
 
 
@@ -89,9 +89,9 @@ def test_other_wordings_are_conditions_that_are_asked_by_name_alone() -> None:
     assert second == replace(STORY, name=second.name, condition="wording=2", prompt=second.prompt)
     assert second.prompt.text == STORY.interventions["wording=2"] != STORY.prompt.text
     assert second.prompt.source == f"equivox, after {STORY.prompt.source}"
-    with pytest.raises(RequestError, match="has no condition 'wording=5'; it offers"):
+    with pytest.raises(UsageError, match="has no condition 'wording=5'; it offers"):
         vary([STORY], conditions=("wording=5",))
-    with pytest.raises(RequestError, match="spoken_stereoset:age has no other wordings"):
+    with pytest.raises(UsageError, match="spoken_stereoset:age has no other wordings"):
         vary([builtin_tasks()["spoken_stereoset:age"]], conditions=("declared", "wording"))
 
 
@@ -105,7 +105,7 @@ def test_other_wordings_are_conditions_that_are_asked_by_name_alone() -> None:
     ],
 )
 def test_interventions_of_a_python_task_are_checked(interventions: dict[str, str], told: str) -> None:
-    with pytest.raises(RequestError, match=told):
+    with pytest.raises(UsageError, match=told):
         tasks_in(replace(STORY, interventions=interventions), "here")
 
 
@@ -163,7 +163,7 @@ def test_two_of_one_name_and_none(given: str, told: str, tmp_path: Path) -> None
     for name in ("fair.txt", "other/fair.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("Be fair.")
-    with pytest.raises(RequestError, match=told):
+    with pytest.raises(UsageError, match=told):
         read_system_prompts(given, tmp_path)
 
 

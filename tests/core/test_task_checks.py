@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from equivox import measure
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.task import IMAGE, AnnotationScheme, Attribute, DataSource, Sampling, Task
 from equivox.core.task_checks import check_task, tasks_in
 from equivox.tasks.registry import builtin_tasks
@@ -86,7 +86,7 @@ MISTAKES: list[tuple[Task, str]] = [
 
 @pytest.mark.parametrize(("task", "told"), MISTAKES, ids=[told for _, told in MISTAKES])
 def test_a_mistake_in_a_task_is_one_line(task: Task, told: str, tmp_path: Path) -> None:
-    with pytest.raises(RequestError) as found:
+    with pytest.raises(UsageError) as found:
         measure("simulated:biased", task, data="sample", output=tmp_path / "run")
     assert told in str(found.value)
     assert not (tmp_path / "run").exists()

@@ -13,7 +13,7 @@ import pytest
 from commands import Cli
 
 from equivox.core import media
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.variants import vary, with_sampling
 from equivox.dataset_builders.opening import open_corpus
 from equivox.engines import EngineIdentity
@@ -187,5 +187,5 @@ def test_a_task_is_asked_several_times() -> None:
         ("greedily", "did you mean greedy"),
         ("", "known settings"),
     ):
-        with pytest.raises(RequestError, match=told):
+        with pytest.raises(UsageError, match=told):
             with_sampling(declared, text)

@@ -17,7 +17,7 @@ import yaml
 from built import rows_in
 
 from equivox import dataset_builders
-from equivox.core.errors import RequestError, RunError
+from equivox.core.errors import RunError, UsageError
 from equivox.core.plugins import Plugin
 from equivox.core.progress import Event
 from equivox.dataset_builders import ClipFolder, CremaD, build, open_builder, parquet, sample_source
@@ -176,9 +176,9 @@ def test_a_source_that_changes_while_it_is_read_is_not_built(
 def test_a_folder_with_other_files_is_not_replaced(crema_d: Path, tmp_path: Path) -> None:
     (tmp_path / "crema_d").mkdir()
     (tmp_path / "crema_d" / "thesis.tex").write_text("")
-    with pytest.raises(RequestError, match=r"holds files that were not built here \(thesis\.tex\)"):
+    with pytest.raises(UsageError, match=r"holds files that were not built here \(thesis\.tex\)"):
         build(CremaD(crema_d), tmp_path)
-    with pytest.raises(RequestError, match="cannot write in"):
+    with pytest.raises(UsageError, match="cannot write in"):
         build(CremaD(crema_d), crema_d / "README.md")
 
 
@@ -296,7 +296,7 @@ def test_clips_may_come_one_by_one(tmp_path: Path) -> None:
     ],
 )
 def test_odd_clips_of_a_plug_in_are_refused_in_one_line(tmp_path: Path, odd: dict[str, Any], told: str) -> None:
-    with pytest.raises(RequestError) as found:
+    with pytest.raises(UsageError) as found:
         type("Odd", (Shelf,), {"odd": odd})(tmp_path).clips()
     assert told in str(found.value)
 
@@ -304,10 +304,10 @@ def test_odd_clips_of_a_plug_in_are_refused_in_one_line(tmp_path: Path, odd: dic
 def test_a_plug_in_builder_says_what_its_corpus_is_and_by_its_own_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(RequestError, match=r"gives .* without `FACTS`, which describe its corpus"):
+    with pytest.raises(UsageError, match=r"gives .* without `FACTS`, which describe its corpus"):
         dataset_builders._class_or_function(type("Bare", (Builder,), {}), "the entry point bare of the package p")
     copied = type("Copied", (Shelf,), {"FACTS": replace(FACTS, name="crema_d")})
     monkeypatch.setattr(dataset_builders, "added_builders", lambda: {"shelf": Plugin(package="p", given=copied)})
     # Its build would be taken for the published corpus.
-    with pytest.raises(RequestError, match="the builder shelf of p calls its corpus 'crema_d'; name it shelf"):
+    with pytest.raises(UsageError, match="the builder shelf of p calls its corpus 'crema_d'; name it shelf"):
         open_builder("shelf", tmp_path)

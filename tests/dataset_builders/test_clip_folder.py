@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import cache_folder
 from equivox.dataset_builders import ClipFolder, build
 from equivox.dataset_builders import embedded as embedded_module
@@ -113,7 +113,7 @@ def test_a_parquet_table_may_hold_the_clips_themselves(
     monkeypatch.setattr(
         shutil, "disk_usage", lambda _: SimpleNamespace(free=3 * max(4096, len((folder / "a/1.wav").read_bytes())))
     )
-    with pytest.raises(RequestError, match=r"clips\.parquet would fill more than half of the free disk"):
+    with pytest.raises(UsageError, match=r"clips\.parquet would fill more than half of the free disk"):
         opened(folder, table=folder / "clips.parquet", columns={"path": column})
     assert not [*cache_folder("tables").iterdir()]
 
@@ -140,7 +140,7 @@ def test_small_tables_that_hold_much_fill_neither_memory_nor_disk(
     # A file takes a block of the disk, however small it is.
     pq.write_table(pa.table({"clip": [b"x"] * 64}), path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=64 * 4096))
-    with pytest.raises(RequestError, match="would fill more than half of the free disk"):
+    with pytest.raises(UsageError, match="would fill more than half of the free disk"):
         embedded_module.unpacked_media(path, ["clip"])
 
 
@@ -152,7 +152,7 @@ def test_a_parquet_table_with_damaged_clips_is_told_in_one_line(folder: Path) ->
     start = pq.ParquetFile(path).metadata.row_group(0).column(0).dictionary_page_offset
     data[start + 30 : start + 90] = bytes(60)
     path.write_bytes(data)
-    with pytest.raises(RequestError, match=r"cannot unpack the files in clips\.parquet \(.*\); is it whole"):
+    with pytest.raises(UsageError, match=r"cannot unpack the files in clips\.parquet \(.*\); is it whole"):
         opened(folder, table=path, columns={"path": "clip"})
 
 
@@ -195,7 +195,7 @@ def test_a_path_that_leads_out_of_the_folder_is_refused(folder: Path, path: str)
     (folder / "link.wav").symlink_to(folder.parent / "secret.wav")
     path = path.format(source=folder)
     table(folder, "a/1.wav,Hello.,anna,female,30", f"{path},Hello.,anna,female,30")
-    with pytest.raises(RequestError, match=r"line 3: .*(is not inside|is an address|file name too long|is empty)"):
+    with pytest.raises(UsageError, match=r"line 3: .*(is not inside|is an address|file name too long|is empty)"):
         opened(folder).clips()
 
 
@@ -214,31 +214,31 @@ def test_paths_are_those_of_any_machine_and_clips_are_called_by_what_lies_in_the
 
 
 def test_what_is_asked_for_must_be_there(folder: Path) -> None:
-    with pytest.raises(RequestError, match=r"the table .*list\.csv is missing: expected a CSV with path, text and"):
+    with pytest.raises(UsageError, match=r"the table .*list\.csv is missing: expected a CSV with path, text and"):
         opened(folder, table="list.csv")
-    with pytest.raises(RequestError, match=r"`strata` names 'gendre', which .* does not have; did you mean gender"):
+    with pytest.raises(UsageError, match=r"`strata` names 'gendre', which .* does not have; did you mean gender"):
         opened(folder, strata=["gendre"])
-    with pytest.raises(RequestError, match="column 'part' is missing; its columns are path, text"):
+    with pytest.raises(UsageError, match="column 'part' is missing; its columns are path, text"):
         opened(folder, where={"part": "a"})
-    with pytest.raises(RequestError, match="`name` must be letters"):
+    with pytest.raises(UsageError, match="`name` must be letters"):
         ClipFolder(folder)
-    with pytest.raises(RequestError, match="holds no clip"):
+    with pytest.raises(UsageError, match="holds no clip"):
         opened(folder, where={"gender": "other"}).clips()
     table(folder, "x", header="file")
-    with pytest.raises(RequestError, match="column 'path' is missing; its columns are file"):
+    with pytest.raises(UsageError, match="column 'path' is missing; its columns are file"):
         opened(folder)
 
 
 def test_one_id_for_two_files_is_refused(folder: Path) -> None:
     table(folder, "1,a/1.wav,Hello.,anna", "1,b/1.wav,Hello.,bert", header="clip_id,path,text,speaker")
-    with pytest.raises(RequestError, match=r"line 3: clip_id '1' already stands for 1\.wav"):
+    with pytest.raises(UsageError, match=r"line 3: clip_id '1' already stands for 1\.wav"):
         opened(folder).clips()
 
 
 def test_a_clip_that_is_described_twice_in_other_words_is_refused(folder: Path) -> None:
     """The second row was left out of every run, and one clip stood for one of two groups."""
     table(folder, "a/1.wav,Hello.,anna,female,30", "a/1.wav,Hello.,anna,male,30")
-    with pytest.raises(RequestError, match=r"line 3: the clip 'a/1.wav' has gender 'male' here and 'female' in a row"):
+    with pytest.raises(UsageError, match=r"line 3: the clip 'a/1.wav' has gender 'male' here and 'female' in a row"):
         opened(folder).clips()
     header = "clip_id,path,text,speaker,gender"
     table(folder, "1,a/1.wav,Hello.,anna,female", "2,a/1.wav,Hello.,anna,male", header=header)
@@ -285,14 +285,14 @@ def test_a_table_that_cannot_be_read_as_meant_is_refused_by_its_line(case: str, 
     content, hint = BAD_TABLES[case]
     (folder / "round.wav").symlink_to(folder / "round.wav")
     (folder / "clips.csv").write_bytes(HEADER.encode() + b"\n" + content)
-    with pytest.raises(RequestError, match=rf"clips\.csv, {hint}") as caught:
+    with pytest.raises(UsageError, match=rf"clips\.csv, {hint}") as caught:
         opened(folder).clips()
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
 
 
 def test_a_doubled_column_is_refused(folder: Path) -> None:
     table(folder, "a/1.wav,Hello.,anna,female,male", header="path,text,speaker,gender, gender")
-    with pytest.raises(RequestError, match="line 1: the column 'gender' is there 2 times; rename or remove one"):
+    with pytest.raises(UsageError, match="line 1: the column 'gender' is there 2 times; rename or remove one"):
         opened(folder)
 
 
@@ -317,9 +317,9 @@ def test_an_exported_missing_value_is_missing_unless_it_is_declared(missing: str
 def test_a_value_that_is_not_declared_is_refused_with_its_count(folder: Path) -> None:
     table(folder, "a/1.wav,Hello.,anna,Female,30", "a/2.wav,Hello.,anna,Female,30", "b/1.wav,Hello.,bert,male,30")
     hint = r"`values` does not declare 'Female' \(2 rows\) of gender; declared are female, male"
-    with pytest.raises(RequestError, match=hint):
+    with pytest.raises(UsageError, match=hint):
         opened(folder, values={"gender": ["female", "male"]}).clips()
-    with pytest.raises(RequestError, match=r"`values` names 'gendre', which .* does not have; did you mean gender"):
+    with pytest.raises(UsageError, match=r"`values` names 'gendre', which .* does not have; did you mean gender"):
         opened(folder, values={"gendre": ["female"]})
 
 

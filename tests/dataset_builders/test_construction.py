@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from commands import Cli, csv_rows, write_rows
 
-from equivox.core.errors import RequestError, RunError
+from equivox.core.errors import RunError, UsageError
 from equivox.core.requests import Request
 from equivox.dataset_builders import SpokenStereoSet, continuation_texts
 from equivox.dataset_builders.continuation_texts import keep_agreed, label, rewrite, sheet
@@ -213,7 +213,7 @@ def test_a_missing_label_is_no_agreement(texts: Path, tmp_path: Path) -> None:
 def test_people_fill_in_a_sheet_that_does_not_say_what_is_meant(texts: Path, tmp_path: Path) -> None:
     assert sheet(texts, tmp_path / "kim.csv", seed=1) == 12
     assert "stereotyp" not in (tmp_path / "kim.csv").read_text()
-    with pytest.raises(RequestError, match="may hold labels"):
+    with pytest.raises(UsageError, match="may hold labels"):
         sheet(texts, tmp_path / "kim.csv")
     empty = csv_rows(tmp_path / "kim.csv")
     people = []
@@ -237,15 +237,15 @@ def test_malformed_input_is_one_line(sentences: Path, texts: Path, tmp_path: Pat
         ("item\n", "column 'label' is missing"),
     ):
         (tmp_path / "l.csv").write_text(content)
-        with pytest.raises(RequestError, match=reason):
+        with pytest.raises(UsageError, match=reason):
             keep_agreed(texts, [tmp_path / "l.csv"], tmp_path / "kept.csv")
     engine, _ = annotator("a", truth)
-    with pytest.raises(RequestError, match="is named twice"):
+    with pytest.raises(UsageError, match="is named twice"):
         label(texts, [engine, engine], tmp_path / "labels.csv")
-    with pytest.raises(RequestError, match="is simulated"):
+    with pytest.raises(UsageError, match="is simulated"):
         label(texts, [open_engine("simulated:oracle", [])], tmp_path / "labels.csv")
     (tmp_path / "three.csv").write_text(SENTENCES + "He sat.,west,He sang.,He slept.,Tin melts.\n")
-    with pytest.raises(RequestError, match="`swap` exchanges the options of two groups"):
+    with pytest.raises(UsageError, match="`swap` exchanges the options of two groups"):
         rewrite(tmp_path / "three.csv", Writer().engine, tmp_path / "t.csv", swap=True)
 
 

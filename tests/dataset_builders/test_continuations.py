@@ -8,7 +8,7 @@ from commands import Cli
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.progress import no_progress
 from equivox.dataset_builders import SpokenStereoSet, sample_source
 from equivox.dataset_builders.spoken_stereoset import corpus_facts, rouge_l_diversity
@@ -43,7 +43,7 @@ def test_case_and_punctuation_do_not_matter_and_repetitions_count_once() -> None
 
 def test_without_rouge_score_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rouge_score", None)
-    with pytest.raises(RequestError, match=r'pip install -c constraints.txt "\.\[diversity\]"'):
+    with pytest.raises(UsageError, match=r'pip install -c constraints.txt "\.\[diversity\]"'):
         rouge_l_diversity(["one", "two"])
 
 

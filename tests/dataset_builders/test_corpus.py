@@ -12,7 +12,7 @@ import pytest
 from commands import Cli
 
 from equivox.core import media
-from equivox.core.errors import EquivoxError, RequestError
+from equivox.core.errors import EquivoxError, UsageError
 from equivox.core.task import DataSource
 from equivox.dataset_builders import opening, sample_source, schema
 from equivox.dataset_builders.corpus import Corpus, builder_of, table_in, text_sample
@@ -96,7 +96,7 @@ def test_the_next_process_need_not_decode_the_clips(
 
 def test_a_missing_column_is_named() -> None:
     corpus = open_corpus(DataSource(corpus="crema_d"), "sample")
-    with pytest.raises(RequestError, match=r"needs the column 'mood'.*it has: .*gender"):
+    with pytest.raises(UsageError, match=r"needs the column 'mood'.*it has: .*gender"):
         corpus.require(["mood"], task="t")
 
 
@@ -116,7 +116,7 @@ def test_a_table_is_read_where_data_says_if_it_lies_there(tmp_path: Path) -> Non
 
 
 def test_the_sample_has_only_its_corpora() -> None:
-    with pytest.raises(RequestError, match="crema_d"):
+    with pytest.raises(UsageError, match="crema_d"):
         open_corpus(DataSource(corpus="crema"), "sample")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from built import clip_of, said_of
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.dataset_builders import Clip, CremaD, open_builder
 
 
@@ -63,7 +63,7 @@ def test_a_source_can_state_its_own_counts(crema_d: Path) -> None:
 @pytest.mark.parametrize("text", ["[1]", "{", '{"titel": "x"}'])
 def test_facts_that_cannot_be_used_are_refused(crema_d: Path, text: str) -> None:
     (crema_d / "facts.json").write_text(text)
-    with pytest.raises(RequestError, match=r"facts\.json"):
+    with pytest.raises(UsageError, match=r"facts\.json"):
         CremaD(crema_d)
 
 
@@ -115,43 +115,43 @@ def test_sentences_come_from_a_table_or_the_readme_or_are_null(crema_d: Path) ->
 def test_a_folder_of_something_else_is_refused(crema_d: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     (other / "Actor_01").mkdir(parents=True)
-    with pytest.raises(RequestError, match=r"is not CREMA-D: expected AudioWAV/ .* found Actor_01/; give"):
+    with pytest.raises(UsageError, match=r"is not CREMA-D: expected AudioWAV/ .* found Actor_01/; give"):
         CremaD(other)
-    with pytest.raises(RequestError, match="the folder is empty"):
+    with pytest.raises(UsageError, match="the folder is empty"):
         CremaD(other / "Actor_01")
-    with pytest.raises(RequestError, match="is missing"):
+    with pytest.raises(UsageError, match="is missing"):
         CremaD(tmp_path / "nowhere")
-    with pytest.raises(RequestError, match="is a file"):
+    with pytest.raises(UsageError, match="is a file"):
         CremaD(crema_d / "README.md")
-    with pytest.raises(RequestError, match="give the folder that holds AudioWAV"):
+    with pytest.raises(UsageError, match="give the folder that holds AudioWAV"):
         CremaD(crema_d / "AudioWAV")
 
 
 def test_an_empty_corpus_and_a_broken_table_are_refused(crema_d: Path) -> None:
     (crema_d / "VideoDemographics.csv").write_text("ActorID,Age\n1001,20\n")
-    with pytest.raises(RequestError, match="column 'Sex' is missing; its columns are ActorID, Age"):
+    with pytest.raises(UsageError, match="column 'Sex' is missing; its columns are ActorID, Age"):
         CremaD(crema_d).clips()
     (crema_d / "VideoDemographics.csv").write_bytes(b"ActorID,Age,Sex,Race,Ethnicity\n\xff\xfe")
-    with pytest.raises(RequestError, match="not a CSV in UTF-8"):
+    with pytest.raises(UsageError, match="not a CSV in UTF-8"):
         CremaD(crema_d).clips()
     for path in (crema_d / "AudioWAV").iterdir():
         path.unlink()
     (crema_d / "VideoDemographics.csv").write_text("ActorID,Age,Sex,Race,Ethnicity\n")
-    with pytest.raises(RequestError, match="holds no clip"):
+    with pytest.raises(UsageError, match="holds no clip"):
         CremaD(crema_d).clips()
 
 
 def test_git_lfs_pointers_are_recognised(crema_d: Path) -> None:
     pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 80000\n"
     (crema_d / "AudioWAV" / "1001_AAA_NEU_XX.wav").write_text(pointer)
-    with pytest.raises(RequestError, match=r"1 file .*1001_AAA_NEU_XX\.wav.*git lfs pull"):
+    with pytest.raises(UsageError, match=r"1 file .*1001_AAA_NEU_XX\.wav.*git lfs pull"):
         CremaD(crema_d).clips()
     (crema_d / "VideoDemographics.csv").write_text(pointer)
-    with pytest.raises(RequestError, match="git lfs pull"):
+    with pytest.raises(UsageError, match="git lfs pull"):
         CremaD(crema_d)
 
 
 def test_a_corpus_is_opened_by_name(crema_d: Path) -> None:
     assert isinstance(open_builder("crema_d", crema_d), CremaD)
-    with pytest.raises(RequestError, match="unknown corpus 'cremad'; did you mean crema_d"):
+    with pytest.raises(UsageError, match="unknown corpus 'cremad'; did you mean crema_d"):
         open_builder("cremad", crema_d)

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from commands import Cli
 
-from equivox.core.errors import RequestError, RunError
+from equivox.core.errors import RunError, UsageError
 from equivox.core.requests import Request
 from equivox.dataset_builders import Genres, genres_descriptions
 from equivox.dataset_builders.genres_descriptions import describe, given_away, question, roles_of
@@ -134,7 +134,7 @@ def test_an_element_without_a_description_has_no_prompt(
     assert reason in why and (number, report.rows) == (1, 1)
     document = written(source / "image_prompts.yaml")
     assert list(document["prompts"]) == ["quay"] and reason in document["without"]["cup"]
-    with pytest.raises(RequestError, match=r"c_1.png is missing and has no prompt"):
+    with pytest.raises(UsageError, match=r"c_1.png is missing and has no prompt"):
         wanted_images(Genres(source))
 
 
@@ -161,7 +161,7 @@ def test_an_edited_file_is_left_alone(source: Path) -> None:
     describe(Genres(source), Model().engine, output)
     output.write_text(output.read_text().replace("on quay 0", "on a pier"))
     assert "on a pier" in wanted_images(Genres(source))[0][0][1]
-    with pytest.raises(RequestError, match="edited by hand"):
+    with pytest.raises(UsageError, match="edited by hand"):
         describe(Genres(source), Model().engine, output)
 
 
@@ -173,13 +173,13 @@ def test_malformed_files_are_one_line(source: Path) -> None:
         ("quay: [at sea]\n", "prompts"),
     ):
         path.write_text(text)
-        with pytest.raises(RequestError, match=reason):
+        with pytest.raises(UsageError, match=reason):
             wanted_images(Genres(source))
     path.unlink()
     (source / ".image_prompts.yaml.answers.jsonl").write_text("nonsense\n")
-    with pytest.raises(RequestError, match="line 1 does not fit its checksum"):
+    with pytest.raises(UsageError, match="line 1 does not fit its checksum"):
         describe(Genres(source), Model().engine, path)
-    with pytest.raises(RequestError, match="is simulated"):
+    with pytest.raises(UsageError, match="is simulated"):
         describe(Genres(source), open_engine("simulated:oracle", []), source / "x.yaml")
 
 

@@ -13,7 +13,7 @@ import pytest
 from built import rows_in
 from commands import Cli
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.dataset_builders import build, open_builder, sample_source
 from equivox.dataset_builders.hub import download, open_hub_file
 
@@ -116,13 +116,13 @@ def test_a_pinned_snapshot_comes_from_the_cache(cremad: Path, tmp_path: Path, mo
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     found = download(open_hub_file("confit-cremad"), REVISION)
     assert found.name == REVISION
-    with pytest.raises(RequestError, match="not on this machine"):
+    with pytest.raises(UsageError, match="not on this machine"):
         download(open_hub_file("confit-cremad"), REVISION[::-1])
 
 
 @pytest.mark.parametrize("revision", [None, "main", "5a54051"])
 def test_a_branch_is_no_revision(revision: str | None) -> None:
-    with pytest.raises(RequestError, match="40 hexadecimal digits"):
+    with pytest.raises(UsageError, match="40 hexadecimal digits"):
         download(open_hub_file("confit-cremad"), revision)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.dataset_builders import L2Arctic
 from equivox.dataset_builders import l2_arctic as l2_arctic_builder
 from equivox.dataset_builders.l2_arctic import SPEAKERS, identity_words, words_of
@@ -115,7 +115,7 @@ def test_speakers_unpacked_into_a_folder_of_their_name_are_found(l2_arctic: Call
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "ABA.zip").write_bytes(b"PK")
-    with pytest.raises(RequestError, match=r"is not L2-ARCTIC: expected <SPEAKER>/wav/.*found ABA\.zip;"):
+    with pytest.raises(UsageError, match=r"is not L2-ARCTIC: expected <SPEAKER>/wav/.*found ABA\.zip;"):
         L2Arctic(tmp_path)
 
 

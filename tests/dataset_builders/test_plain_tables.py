@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from commands import Cli
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.dataset_builders import plain_tables, workbooks
 from equivox.dataset_builders.opening import open_corpus
 from equivox.dataset_builders.parts import flattened, names_of
@@ -141,32 +141,32 @@ def test_numbers_days_and_line_breaks_of_an_excel_file_are_read_as_they_are_show
 
 def test_which_sheet_of_an_excel_file_is_meant_is_not_guessed(tmp_path: Path) -> None:
     path = workbook(tmp_path / "t.xlsx", {"2024": [["a"], [1]], "2025": [["a"], [2]]})
-    with pytest.raises(RequestError, match="entries in the sheets 2024, 2025; save the one that is meant as a file"):
+    with pytest.raises(UsageError, match="entries in the sheets 2024, 2025; save the one that is meant as a file"):
         read_columns(path)
-    with pytest.raises(RequestError, match="column 2 has entries and no name"):
+    with pytest.raises(UsageError, match="column 2 has entries and no name"):
         read_columns(workbook(path, {"a": [["Table 1"], [None, "text"], ["x", "y"]]}))
 
 
 def test_an_excel_file_that_is_none_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "t.xlsx"
     path.write_text("id,text\n1,a\n")
-    with pytest.raises(RequestError, match=r"cannot read t\.xlsx as an Excel file .*not a zip file.*CSV UTF-8"):
+    with pytest.raises(UsageError, match=r"cannot read t\.xlsx as an Excel file .*not a zip file.*CSV UTF-8"):
         read_columns(path)
     changed(workbook(path, {"a": [["x"], [1]]}), "xl/worksheets/sheet1.xml", "</row>", "")
-    with pytest.raises(RequestError, match=r"cannot read t\.xlsx as an Excel file"):
+    with pytest.raises(UsageError, match=r"cannot read t\.xlsx as an Excel file"):
         read_columns(path)
     sparse = openpyxl.Workbook()
     sparse.worksheets[0]["A1"], sparse.worksheets[0]["XFD1048576"] = "x", "y"
     sparse.save(path)
-    with pytest.raises(RequestError, match="is too large: it has 16,384 columns"):
+    with pytest.raises(UsageError, match="is too large: it has 16,384 columns"):
         read_columns(path)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("xl/sharedStrings.xml", bytes(3_000_000))
     monkeypatch.setattr(workbooks, "MOST_BYTES", 2_000_000)
-    with pytest.raises(RequestError, match="is too large: it has 3,000,000 bytes when it is expanded"):
+    with pytest.raises(UsageError, match="is too large: it has 3,000,000 bytes when it is expanded"):
         read_columns(path)
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(RequestError, match=r'"\.\[excel\]"`, or save the table in UTF-8'):
+    with pytest.raises(UsageError, match=r'"\.\[excel\]"`, or save the table in UTF-8'):
         read_columns(path)
 
 
@@ -184,16 +184,14 @@ def test_what_a_spreadsheet_leaves_around_a_table_is_not_read(tmp_path: Path) ->
 def test_what_stands_above_a_header_is_told(tmp_path: Path, above: str) -> None:
     path = tmp_path / "t.csv"
     path.write_text(f"{above}\nid;text;gender\n1;a;f\n2;b;m\n")
-    with pytest.raises(RequestError, match=r"what stands above the header|begin the table with its header"):
+    with pytest.raises(UsageError, match=r"what stands above the header|begin the table with its header"):
         read_columns(path)
 
 
 def test_a_quote_that_is_not_closed_is_told(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text('id,text\n1,"He said\n2,she said\n')
-    with pytest.raises(
-        RequestError, match=r"t\.csv, line 2: not a row of a CSV .*; is there a quote that is not closed"
-    ):
+    with pytest.raises(UsageError, match=r"t\.csv, line 2: not a row of a CSV .*; is there a quote that is not closed"):
         read_columns(path)
 
 
@@ -202,7 +200,7 @@ def test_a_table_in_another_encoding_is_told_with_a_way_out(tmp_path: Path, enco
     path = tmp_path / "t.csv"
     path.write_text("id;text\n1;Bäcker\n", encoding=encoding)
     for read in (read_columns, column_names):
-        with pytest.raises(RequestError, match="in Excel as “CSV UTF-8”"):
+        with pytest.raises(UsageError, match="in Excel as “CSV UTF-8”"):
             read(path)
 
 
@@ -239,7 +237,7 @@ def test_json_is_read_as_libraries_and_tools_write_it(tmp_path: Path, written: s
 )
 def test_json_that_may_be_several_tables_is_refused(tmp_path: Path, written: object, told: str) -> None:
     (tmp_path / "t.json").write_text(json.dumps(written))
-    with pytest.raises(RequestError, match=told):
+    with pytest.raises(UsageError, match=told):
         read_columns(tmp_path / "t.json")
 
 
@@ -255,7 +253,7 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path, kind: str) -> None:
     os.mkfifo(pipe)
     device.symlink_to("/dev/zero")
     for path in (pipe, device):
-        with pytest.raises(RequestError, match=r"is no file; save"):
+        with pytest.raises(UsageError, match=r"is no file; save"):
             read_columns(path)
 
 
@@ -274,19 +272,19 @@ def test_a_sparse_file_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "sparse.csv"
     with path.open("wb") as file:
         file.truncate(MOST_BYTES + 1)
-    with pytest.raises(RequestError, match="too large: it has 2,147,483,649 bytes, and the most is 2,147,483,648"):
+    with pytest.raises(UsageError, match="too large: it has 2,147,483,649 bytes, and the most is 2,147,483,648"):
         read_columns(path)
 
 
 LIMITED = """
 import resource, sys
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.dataset_builders.plain_tables import read_columns
 import pyarrow.parquet, pyarrow.compute
 resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
 try:
     read_columns(sys.argv[1])
-except RequestError as error:
+except UsageError as error:
     print(error)
 """
 
@@ -345,7 +343,7 @@ def test_parts_without_end_are_refused_or_left_out() -> None:
         deep = [deep]
     assert set(flattened({"m": [deep], "text": ["Hello"]})) == {f"m{'.0' * 50}", "text"}
     tokens = [{f"token {n}": 0.5 for n in range(row, row + 20)} for row in range(0, 20_000, 20)]
-    with pytest.raises(RequestError, match="what 'logprobs' holds is too large: it has 20,000 columns"):
+    with pytest.raises(UsageError, match="what 'logprobs' holds is too large: it has 20,000 columns"):
         flattened({"logprobs": tokens})
     assert names_of({"id": [1] * 1_000, "logprobs": tokens}).startswith("id, logprobs.token 0, ")
 
@@ -366,13 +364,13 @@ def test_parquet_is_read_as_before(tmp_path: Path) -> None:
         "images": [[{"path": "a.wav"}, None, None], None, []], "a.b": ["x", "y", None]
     }  # fmt: skip
     pq.write_table(pa.table({"text": [b"as some writers store texts"]}), path)
-    with pytest.raises(RequestError, match="every column holds bytes"):
+    with pytest.raises(UsageError, match="every column holds bytes"):
         read_columns(path)
     pq.write_table(pa.table([["a"], ["b"]], ["text", "text"]), path)
-    with pytest.raises(RequestError, match="the column 'text' is there twice"):
+    with pytest.raises(UsageError, match="the column 'text' is there twice"):
         read_columns(path)
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(RequestError, match=r"cannot read table\.parquet as parquet"):
+    with pytest.raises(UsageError, match=r"cannot read table\.parquet as parquet"):
         read_columns(path)
 
 
@@ -382,16 +380,16 @@ def test_a_data_set_is_a_table_and_its_splits_are_several() -> None:
     rows = datasets.Dataset.from_dict({"response": ["a", None]})
     assert as_columns(rows) == {"response": ["a", None]}
     assert as_columns(rows.to_iterable_dataset()) == {"response": ["a", None]}
-    with pytest.raises(RequestError, match=r"the table has splits, train, test; give one, such as table\['train'\]"):
+    with pytest.raises(UsageError, match=r"the table has splits, train, test; give one, such as table\['train'\]"):
         as_columns(datasets.DatasetDict(train=rows, test=rows))
 
 
 def test_a_column_that_is_there_twice(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="the column 'a' twice"):
+    with pytest.raises(UsageError, match="the column 'a' twice"):
         as_columns(pa.table([[1], [2]], ["a", "a"]))
     path = tmp_path / "twice.csv"
     path.write_text("a,b,a\n1,2,3\n")
-    with pytest.raises(RequestError, match="the column 'a' is there twice"):
+    with pytest.raises(UsageError, match="the column 'a' is there twice"):
         read_columns(path)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import equivox.dataset_builders.embedded
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.media import decode_audio
 from equivox.dataset_builders import open_builder, sample_source
 from equivox.dataset_builders.schema import rows
@@ -97,7 +97,7 @@ def test_packing_what_was_unpacked_gives_the_same_files(tmp_path: Path) -> None:
 
 
 def test_an_unknown_sample_is_refused() -> None:
-    with pytest.raises(RequestError, match="no sample of 'crema'; did you mean crema_d"):
+    with pytest.raises(UsageError, match="no sample of 'crema'; did you mean crema_d"):
         sample_source("crema")
 
 

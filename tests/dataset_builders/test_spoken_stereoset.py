@@ -9,7 +9,7 @@ import soundfile
 from built import clip_of, rows_in, said_of
 from commands import csv_rows
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.media import sha256
 from equivox.dataset_builders import BuildReport, Clip, SpokenStereoSet, build
 from equivox.dataset_builders.spoken_stereoset import KINDS, parse_labels
@@ -179,16 +179,16 @@ def test_labels_as_json_are_read_and_anything_else_is_none() -> None:
 
 def test_a_folder_of_something_else_is_refused(spoken_stereoset: Path, tmp_path: Path) -> None:
     (tmp_path / "other" / "speech").mkdir(parents=True)
-    with pytest.raises(RequestError, match=r"expected metadata/ and speech/, found speech/; give"):
+    with pytest.raises(UsageError, match=r"expected metadata/ and speech/, found speech/; give"):
         SpokenStereoSet(tmp_path / "other")
-    with pytest.raises(RequestError, match="give the folder above it"):
+    with pytest.raises(UsageError, match="give the folder above it"):
         SpokenStereoSet(spoken_stereoset / "metadata")
     table = spoken_stereoset / "metadata" / "gender_v1.0.csv"
     table.rename(table.with_name("sex_v1.0.csv"))
-    with pytest.raises(RequestError, match=r"the column that the file is named after .* ones are gender"):
+    with pytest.raises(UsageError, match=r"the column that the file is named after .* ones are gender"):
         SpokenStereoSet(spoken_stereoset)
     (table.parent / "sex_v1.0.csv").unlink()
-    with pytest.raises(RequestError, match="holds no table"):
+    with pytest.raises(UsageError, match="holds no table"):
         SpokenStereoSet(spoken_stereoset)
 
 

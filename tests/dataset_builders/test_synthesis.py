@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from commands import Cli
 
-from equivox.core.errors import RequestError, RunError
+from equivox.core.errors import RunError, UsageError
 from equivox.dataset_builders import SpokenStereoSet
 from equivox.dataset_builders.schema import rows
 from equivox.dataset_builders.synthesis import synthesize
@@ -145,7 +145,7 @@ def test_tables_that_cannot_be_used_are_refused_in_one_line(
     texts: str, voices: str, reason: str, tables: Callable[..., tuple], tmp_path: Path
 ) -> None:
     written, spoken, tts = tables(texts, voices)
-    with pytest.raises(RequestError, match=reason):
+    with pytest.raises(UsageError, match=reason):
         synthesize(written, spoken, tmp_path / "mine", tts=tts)
     assert asked(tmp_path) == 0 and not list(tmp_path.glob("*mine*"))
 
@@ -164,7 +164,7 @@ def test_templates_that_cannot_be_used_are_refused(
     tts: str, reason: str, tables: Callable[..., tuple], tmp_path: Path
 ) -> None:
     texts, voices, _ = tables()
-    with pytest.raises(RequestError, match=reason):
+    with pytest.raises(UsageError, match=reason):
         synthesize(texts, voices, tmp_path / "mine", tts=tts)
 
 
@@ -172,10 +172,10 @@ def test_a_folder_that_holds_something_is_left_alone(tables: Callable[..., tuple
     texts, voices, tts = tables()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "other.txt").write_text("mine")
-    with pytest.raises(RequestError, match="holds files already"):
+    with pytest.raises(UsageError, match="holds files already"):
         synthesize(texts, voices, tmp_path / "mine", tts=tts)
     assert (tmp_path / "mine" / "other.txt").read_text() == "mine"
-    with pytest.raises(RequestError, match="need a table each"):
+    with pytest.raises(UsageError, match="need a table each"):
         synthesize([], voices, tmp_path / "new", tts=tts)
 
 

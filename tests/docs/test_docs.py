@@ -76,6 +76,6 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
     import equivox as package
 
     text = (site / "reference.html").read_text("utf-8")
-    for name in ("measure", "load_task", "open_run", "FunctionEngine", "Result", "ScoringOptions", "RequestError"):
+    for name in ("measure", "load_task", "open_run", "FunctionEngine", "Result", "ScoringOptions", "UsageError"):
         assert name in package.__all__
         assert f">{name}<" in text or f'id="equivox.api.{name}"' in text or f".{name}" in text

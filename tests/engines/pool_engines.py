@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 
 
@@ -73,7 +73,7 @@ class CannotLoad(Answering):
     """Opens, but cannot load its model."""
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
-        raise RequestError("tiny needs 80 GB, the GPU has 24; give it several (tensor_parallel_size)")
+        raise UsageError("tiny needs 80 GB, the GPU has 24; give it several (tensor_parallel_size)")
 
 
 class Leaving(Answering):

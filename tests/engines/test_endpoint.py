@@ -28,7 +28,7 @@ from made_requests import made_request
 from equivox import open_run
 from equivox.compare.runs import open_comparison
 from equivox.core import media
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.requests import Exchange, Response
 from equivox.core.task import Sampling
 from equivox.dataset_builders import sample_source
@@ -430,7 +430,7 @@ def test_several_servers_share_the_work_and_the_one_that_is_down_gets_none(serve
     server.handle = two_of_three  # type: ignore[assignment]
     urls = ["http://one.test/v1", "http://two.test/v1/", "http://down.test/v1"]
     with engine(server, base_url=urls, max_retries=3) as asked:
-        with pytest.raises(RequestError, match=r"no server answers at http://down\.test/v1"):
+        with pytest.raises(UsageError, match=r"no server answers at http://down\.test/v1"):
             asked.check([])
         server.urls.clear()
         responses = list(asked.generate(request(f"r{n}") for n in range(60)))
@@ -525,7 +525,7 @@ def test_a_server_that_reads_audio_url_gets_the_same_clip_there(server: Server, 
         "type": "audio_url",
         "audio_url": {"url": f"data:audio/wav;base64,{usual['input_audio']['data']}"},
     }
-    with pytest.raises(RequestError, match="audio_part"):
+    with pytest.raises(UsageError, match="audio_part"):
         engine(server, audio_part="audio")
 
 
@@ -857,7 +857,7 @@ def test_the_key_comes_from_the_environment(server: Server, monkeypatch: pytest.
     list(asked.generate([request("a")]))
     assert server.headers[0]["authorization"] == "Bearer s3cret"
     assert "s3cret" not in json.dumps(asked.identity.as_dict())
-    with pytest.raises(RequestError, match="environment"):
+    with pytest.raises(UsageError, match="environment"):
         engine(server, api_key="s3cret")
 
 
@@ -875,7 +875,7 @@ def test_a_key_that_no_header_can_carry_is_refused_without_showing_it(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "s3cr…t")
-    with pytest.raises(RequestError, match=r"OPENAI_API_KEY has characters") as refused:
+    with pytest.raises(UsageError, match=r"OPENAI_API_KEY has characters") as refused:
         engine(server).check([request("a")])
     assert "s3cr" not in str(refused.value)
 
@@ -883,7 +883,7 @@ def test_a_key_that_no_header_can_carry_is_refused_without_showing_it(
 @pytest.mark.parametrize(("status", "hint"), [("401", "OPENAI_API_KEY"), ("403", "key"), ("404", "model_name")])
 def test_what_no_retry_will_mend_is_refused_at_once(server: Server, status: str, hint: str) -> None:
     server.faults = {"Hello.": [int(status)] * 9}
-    with pytest.raises(RequestError, match=hint):
+    with pytest.raises(UsageError, match=hint):
         engine(server).check([request("a")])
 
 
@@ -902,7 +902,7 @@ def test_a_setting_that_a_server_does_not_take_is_known_at_once(server: Server, 
     """As of models that reason: a whole run was refused, request by request, after the first had been greeted."""
     server.fixed = fail(400, {"message": told, "type": "invalid_request_error"})
     asked = request("a", schema={"type": "object"})
-    with pytest.raises(RequestError, match="refuses the settings") as error:
+    with pytest.raises(UsageError, match="refuses the settings") as error:
         engine(server).check([asked])
     assert told[:40] in str(error.value) and instead in str(error.value)
     (greeting,) = server.bodies
@@ -937,11 +937,11 @@ def test_what_may_pass_is_left_to_the_requests(server: Server, fault: Any) -> No
 
 
 def test_nobody_there_and_media_not_taken_are_refused(server: Server, clip: bytes) -> None:
-    with pytest.raises(RequestError, match=r"no server answers.*attempts failed"):
+    with pytest.raises(UsageError, match=r"no server answers.*attempts failed"):
         EndpointEngine.from_args({"model_name": "m", "base_url": "http://127.0.0.1:9/v1"}).check([])
-    with pytest.raises(RequestError, match=r"no server answers.*missing an 'http://'"):
+    with pytest.raises(UsageError, match=r"no server answers.*missing an 'http://'"):
         EndpointEngine.from_args({"model_name": "m", "base_url": "127.0.0.1:9/v1"}).check([])
-    with pytest.raises(RequestError, match="sends audio"):
+    with pytest.raises(UsageError, match="sends audio"):
         engine(server, modalities=["text"]).check([request("a", clip=clip)])
 
 

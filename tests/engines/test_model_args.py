@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from commands import Cli
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.fields import parse_model_args
 from equivox.core.requests import EngineIdentity
 from equivox.engines import engine_from_args
@@ -69,7 +69,7 @@ def test_values_at_the_ends_of_their_ranges_are_taken() -> None:
 def test_a_key_given_twice_in_a_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "model.yaml"
     file.write_text("model_parameters:\n  model_name: a\n  dtype: half\n  model_name: b\n")
-    with pytest.raises(RequestError, match=r"the key 'model_name' is given twice.*line 4"):
+    with pytest.raises(UsageError, match=r"the key 'model_name' is given twice.*line 4"):
         parse_model_args(str(file))
 
 
@@ -87,7 +87,7 @@ def test_a_key_given_twice_in_a_file_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_generation_parameter_out_of_its_range_is_refused(name: str, value: object, hint: str) -> None:
-    with pytest.raises(RequestError, match=f"generation parameters.*{name}.*{hint}"):
+    with pytest.raises(UsageError, match=f"generation parameters.*{name}.*{hint}"):
         generation_parameters({name: value}, {name: name})
 
 
@@ -104,7 +104,7 @@ def test_a_generation_parameter_out_of_its_range_is_refused(name: str, value: ob
     ],
 )
 def test_arguments_of_an_engine_on_this_machine_have_their_types(given: dict[str, object], hint: str) -> None:
-    with pytest.raises(RequestError, match=hint):
+    with pytest.raises(UsageError, match=hint):
         VLLMArguments.parse({"model_name": "org/model"} | given)
 
 
@@ -118,7 +118,7 @@ def test_arguments_of_an_engine_on_this_machine_have_their_types(given: dict[str
 )
 def test_greedy_beside_arguments_that_sample_is_refused(argument: str, field: str, value: float) -> None:
     identity = EngineIdentity(engine="vllm", model="m", revision="", settings={argument: {field: value}})
-    with pytest.raises(RequestError, match=rf"`sampling` is greedy, but the model arguments set {argument}=.{field}"):
+    with pytest.raises(UsageError, match=rf"`sampling` is greedy, but the model arguments set {argument}=.{field}"):
         refuse_overrides(identity, "greedy")
     refuse_overrides(identity, "as-declared")
     same = EngineIdentity(engine="vllm", model="m", revision="", settings={argument: {"temperature": 0.0}})

@@ -24,7 +24,7 @@ import pool_engines as engines
 import pytest
 from made_requests import made_request as request
 
-from equivox.core.errors import RequestError, RunError
+from equivox.core.errors import RunError, UsageError
 from equivox.core.requests import MediaPart
 from equivox.core.scores import ScoringOptions
 from equivox.engines import Workers, cluster, engine_from_args, open_engine
@@ -55,7 +55,7 @@ def pooled(make: Any, workers: int) -> closing[PoolEngine]:
 def test_workers_are_counted() -> None:
     workers = Workers(3)
     assert (workers.count, workers.pooled, Workers().pooled, Workers(1, "auto").pooled) == (3, True, False, True)
-    with pytest.raises(RequestError, match="`workers` must be a whole number of 1 or more, got 0"):
+    with pytest.raises(UsageError, match="`workers` must be a whole number of 1 or more, got 0"):
         Workers(0)
 
 
@@ -168,7 +168,7 @@ def test_a_request_that_kills_every_worker_fails_alone(
 def test_a_worker_that_cannot_load_says_why(connected: None) -> None:
     with (
         pooled(engines.CannotLoad, 2) as pool,
-        pytest.raises(RequestError, match=r"^worker \d: tiny needs 80 GB, the GPU has 24"),
+        pytest.raises(UsageError, match=r"^worker \d: tiny needs 80 GB, the GPU has 24"),
     ):
         list(pool.generate(map(request, range(10))))
 
@@ -233,7 +233,7 @@ def test_data_parallel_size_means_workers(monkeypatch: pytest.MonkeyPatch) -> No
     pool = engine_from_args("vllm", {"model_name": "org/tiny", "data_parallel_size": 4})
     assert isinstance(pool, PoolEngine)
     assert (pool.waiting, pool._here.delay) == ("0 of 4 workers", 1)  # type: ignore[attr-defined]
-    with pytest.raises(RequestError, match="data_parallel_size=4 and `workers` 2 mean the same; give one of them"):
+    with pytest.raises(UsageError, match="data_parallel_size=4 and `workers` 2 mean the same; give one of them"):
         engine_from_args("vllm", {"model_name": "org/tiny", "data_parallel_size": 4}, Workers(2))
     assert not isinstance(open_engine("simulated:oracle", [], Workers(1)), PoolEngine)
 
@@ -244,7 +244,7 @@ def test_a_server_is_asked_by_one_engine_whatever_the_workers() -> None:
 
 
 def test_a_cluster_that_is_not_there_is_one_line_and_at_once() -> None:
-    with pytest.raises(RequestError, match=r"no suitable Ray cluster answers at `ray-address` 127.0.0.1:9 \("):
+    with pytest.raises(UsageError, match=r"no suitable Ray cluster answers at `ray-address` 127.0.0.1:9 \("):
         cluster._connect(ray, "127.0.0.1:9", 2)
 
 

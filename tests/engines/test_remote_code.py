@@ -13,7 +13,7 @@ from commands import Cli
 from equivox import engines
 from equivox.annotate import open_annotator
 from equivox.configs import config_names
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.engines import is_pinned, model_names, open_engine, runs_remote_code
 from equivox.engines.function import FunctionEngine
 from equivox.report.dry_run import code_notes
@@ -56,9 +56,9 @@ def test_a_run_file_names_the_models_that_run_code() -> None:
 
 @pytest.mark.parametrize("model", sorted(NEEDING))
 def test_without_consent_nothing_is_opened(model: str, opened: list[dict[str, Any]]) -> None:
-    with pytest.raises(RequestError, match=rf"would run with {model}; .*`--trust-remote-code`"):
+    with pytest.raises(UsageError, match=rf"would run with {model}; .*`--trust-remote-code`"):
         open_engine(model, [])
-    with pytest.raises(RequestError, match=rf"would run with {model};"):
+    with pytest.raises(UsageError, match=rf"would run with {model};"):
         open_annotator(model)
     assert opened == []
     open_engine(model, [], trust_remote_code=True)
@@ -78,7 +78,7 @@ def test_consent_reaches_a_model_that_is_named_by_its_arguments(
 def test_a_users_own_file_is_the_users_word(tmp_path: Path, opened: list[dict[str, Any]]) -> None:
     own = tmp_path / "own.yaml"
     own.write_text(f"engine: vllm\nremote_code: true\nmodel_parameters: {{model_name: o/m, revision: {COMMIT}}}\n")
-    with pytest.raises(RequestError, match="would run with"):
+    with pytest.raises(UsageError, match="would run with"):
         open_engine(str(own), [])
     own.write_text(own.read_text().replace("{model_name", "{trust_remote_code: true, model_name"))
     open_engine(str(own), [])

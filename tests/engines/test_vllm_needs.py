@@ -11,7 +11,7 @@ import pytest
 from made_requests import made_request
 
 from equivox.configs import read_config_file
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.requests import MediaPart, Request
 from equivox.engines import ModelFile
 from equivox.engines.checkpoint import Checkpoint, open_checkpoint
@@ -50,7 +50,7 @@ def asks(*kinds: Any) -> Request:
     ],
 )
 def test_a_request_without_its_adapter_is_one_line(given: dict[str, str], kinds: list[str], message: str) -> None:
-    with pytest.raises(RequestError, match=message):
+    with pytest.raises(UsageError, match=message):
         refuse_wrong_adapters(given, checkpoint("Phi4MMForCausalLM"), [asks(), asks(*kinds)])
 
 
@@ -60,7 +60,7 @@ def test_what_needs_no_adapter_is_not_refused() -> None:
     refuse_wrong_adapters({}, checkpoint("Qwen2AudioForConditionalGeneration"), [asks("audio")])
     speech = "GraniteSpeechForConditionalGeneration"
     refuse_wrong_adapters({}, checkpoint(speech, has_lora_adapter=False), [asks("audio")])
-    with pytest.raises(RequestError, match=r"max_lora_rank=64,max_loras=1,default_mm_loras={audio: \.}"):
+    with pytest.raises(UsageError, match=r"max_lora_rank=64,max_loras=1,default_mm_loras={audio: \.}"):
         refuse_wrong_adapters({}, checkpoint(speech, has_lora_adapter=True), [asks("audio")])
 
 
@@ -75,7 +75,7 @@ def test_what_needs_no_adapter_is_not_refused() -> None:
     ],
 )
 def test_adapters_that_vllm_would_ignore_or_not_find_are_one_line(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(RequestError, match=message):
+    with pytest.raises(UsageError, match=message):
         VLLMArguments.parse({"model_name": "org/tiny"} | given)
 
 
@@ -117,16 +117,16 @@ def test_adapters_are_found_in_a_folder_and_in_the_cache_of_the_hub(
     snapshot = cached / "snapshots" / commit
     located = locate_adapters(PHI, hub, cache=str(tmp_path / "hub"), rank=320)
     assert located == {"audio": str(snapshot / "speech-lora"), "image": str(snapshot / "vision-lora")}
-    with pytest.raises(RequestError, match="max_lora_rank is 16, but the adapter speech-lora of phi has rank 256"):
+    with pytest.raises(UsageError, match="max_lora_rank is 16, but the adapter speech-lora of phi has rank 256"):
         locate_adapters(PHI, local, rank=16)
-    with pytest.raises(RequestError, match=r"phi has no adapter in nowhere \(adapter_config.json\)"):
+    with pytest.raises(UsageError, match=r"phi has no adapter in nowhere \(adapter_config.json\)"):
         refuse_wrong_adapters({"audio": "nowhere"}, local, [])
 
 
 def test_a_missing_package_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     gemma = checkpoint("Gemma3nForConditionalGeneration")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(RequestError, match="tiny needs timm, which is not installed; `pip install timm`"):
+    with pytest.raises(UsageError, match="tiny needs timm, which is not installed; `pip install timm`"):
         refuse_missing_package(gemma)
     refuse_missing_package(checkpoint("Qwen2AudioForConditionalGeneration"))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
@@ -137,5 +137,5 @@ def test_more_clips_than_a_model_takes_are_one_line() -> None:
     flamingo = checkpoint("AudioFlamingo3ForConditionalGeneration")
     refuse_too_many_media(flamingo, {"audio": 1}, [asks("audio"), asks()])
     refuse_too_many_media(flamingo, {"audio": None, "image": 2}, [asks("audio", "audio", "image", "image")])
-    with pytest.raises(RequestError, match="tiny takes at most 1 audio per request, test:task sends 2"):
+    with pytest.raises(UsageError, match="tiny takes at most 1 audio per request, test:task sends 2"):
         refuse_too_many_media(flamingo, {"audio": 1}, [asks("audio"), asks("audio", "audio")])

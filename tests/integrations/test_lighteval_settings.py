@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from equivox.core.errors import EquivoxError, RequestError
+from equivox.core.errors import EquivoxError, UsageError
 from equivox.integrations.lighteval.runs import Settings, Stop, one_line
 
 
@@ -33,22 +33,22 @@ def test_what_is_not_set_or_empty_is_as_in_equivox_run() -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("EQUIVOX_LIMIT", "0"), ("EQUIVOX_LIMIT", "2.5"), ("EQUIVOX_SEED", "x")])
 def test_a_number_that_is_none_is_refused(name: str, value: str) -> None:
-    with pytest.raises(RequestError, match=f"{name} must be a whole number from . up, got {value!r}"):
+    with pytest.raises(UsageError, match=f"{name} must be a whole number from . up, got {value!r}"):
         Settings.from_environment({name: value})
 
 
 def test_an_error_is_one_line_on_a_foreign_command_line_and_ordinary_in_python() -> None:
     program = (
-        "from equivox.core.errors import RequestError\n"
+        "from equivox.core.errors import UsageError\n"
         "from equivox.integrations.lighteval.runs import one_line\n"
         "with one_line():\n"
-        "    raise RequestError('two\\n lines')\n"
+        "    raise UsageError('two\\n lines')\n"
     )
     called = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (called.returncode, called.stdout, called.stderr) == (1, "", "equivox: two lines\n")
     try:
         with one_line():
-            raise RequestError("not here")
+            raise UsageError("not here")
     except Exception as error:
         assert isinstance(error, EquivoxError)
         assert str(error) == "not here"

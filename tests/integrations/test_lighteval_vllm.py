@@ -13,7 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.integrations.hub import submission
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +45,7 @@ def test_the_constraints_meet_what_equivox_and_the_extra_ask_for() -> None:
 
 def test_submit_says_which_version_of_the_hub_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(__version__="0.36.2"))  # type: ignore[arg-type]
-    with pytest.raises(RequestError, match=r"`submit` needs huggingface_hub 1\.4 or newer, this is 0\.36\.2"):
+    with pytest.raises(UsageError, match=r"`submit` needs huggingface_hub 1\.4 or newer, this is 0\.36\.2"):
         submission._refuse_old_hub()
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from equivox import metrics as columns
 from equivox.core.columns import ColumnMetric
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.metrics.badf.columns import METRIC as BADF
 from equivox.metrics.badf.counts import METRIC as COUNTS
 from equivox.metrics.badf.released import LISTED
@@ -30,7 +30,7 @@ def test_an_editor_shows_every_column_and_option(metric: ColumnMetric[...]) -> N
     required = {name for name, parameter in shown.items() if parameter.default is parameter.empty}
     assert required == set(metric.required)
     assert list(shown)[: len(metric.kinds)] == list(metric.kinds)
-    with pytest.raises(RequestError, match="takes its columns by name"):
+    with pytest.raises(UsageError, match="takes its columns by name"):
         metric(["f", "m"])
 
 
@@ -57,9 +57,9 @@ def test_the_name_means_the_function_whatever_was_imported_before(first: str) ->
 )
 def test_groups_are_not_told_apart_by_spelling(spelled: str, message: str) -> None:
     groups = ["female", "male", spelled, "male"] * 4
-    with pytest.raises(RequestError, match=message):
+    with pytest.raises(UsageError, match=message):
         columns.ntvd(groups=groups, values=["tea", "ale"] * 8, n_resamples=99)
-    with pytest.raises(RequestError, match=message):
+    with pytest.raises(UsageError, match=message):
         columns.concept_associations(identities=groups, phrases=[["calm"], ["brave"]] * 8, n_resamples=99)
     # Groups of several words, and speakers, are what they are.
     columns.ntvd(groups=["north east", "south"] * 8, values=["tea", "ale"] * 8, clusters=list("aAbBcCdDeEfFgGhH"))
@@ -69,17 +69,17 @@ def test_groups_are_not_told_apart_by_spelling(spelled: str, message: str) -> No
         (columns.ntvd, {"values": ["tea", "ale"] * 8}),
         (columns.numbers, {"numbers": [1.0, 2.0] * 8}),
     ):
-        with pytest.raises(RequestError, match=r"`clusters` holds 'Zo\\xeb' and 'Zoe\\u0308 '"):
+        with pytest.raises(UsageError, match=r"`clusters` holds 'Zo\\xeb' and 'Zoe\\u0308 '"):
             measure(groups=["f", "m"] * 8, clusters=two, n_resamples=99, **own)
 
 
 def test_a_whole_number_with_a_missing_one_beside_it_is_the_same_group() -> None:
     # A column of 1 and 2 becomes one of 1.0 and 2.0 where pandas finds a value missing; two tables together have four.
     with pytest.raises(
-        RequestError, match=r"`groups` holds '1' and '1\.0', which differ in case, space, coding or `\.0`"
+        UsageError, match=r"`groups` holds '1' and '1\.0', which differ in case, space, coding or `\.0`"
     ):
         columns.ntvd(groups=["1", "2", "1.0", "2.0"] * 4, values=["tea", "ale"] * 8, n_resamples=99)
-    with pytest.raises(RequestError, match=r"`groups` holds 'f × 1' and 'f × 1\.0'"):
+    with pytest.raises(UsageError, match=r"`groups` holds 'f × 1' and 'f × 1\.0'"):
         columns.ntvd(groups=["f × 1", "m × 2", "f × 1.0", "m × 2.0"] * 4, values=["tea", "ale"] * 8, n_resamples=99)
     columns.ntvd(groups=["1.5", "1.50", "10", "100"] * 4, values=["tea", "ale"] * 8, n_resamples=99)
 

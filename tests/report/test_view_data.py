@@ -12,7 +12,7 @@ from commands import Cli
 from made_requests import APPLICATIONS, three_kinds
 from sample_runs import sample_run
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import read_document, write_document
 from equivox.report.page.examples import find_pairs, list_wordings
 from equivox.report.verdict import list_verdicts
@@ -132,7 +132,7 @@ def test_the_page_counts_and_filters_what_its_run_holds(run: Path) -> None:
     pages = [shown.read_answers({"task": f"0/{TASK}", "page": str(n)})["pairs"] for n in range(found["pages"])]
     assert sum(len(pair) for page in pages for pair in page) == 96
     for given in ({"task": "9/x"}, {"task": TASK}, {}, {"task": "-1/" + TASK}):
-        with pytest.raises(RequestError, match="no answers to this task"):
+        with pytest.raises(UsageError, match="no answers to this task"):
             shown.read_answers(given)
     # A run is read and never written.
     assert hashes_of(run) == before
@@ -148,7 +148,7 @@ def test_a_run_that_is_not_scored_is_shown_as_far_as_it_is(run: Path, tmp_path: 
     reason = shown.read_answers({"task": f"0/{TASK}"})["reason"]
     assert "no annotations by 'rules'" in reason and str(tmp_path) not in reason
     (folder / "plan.parquet").unlink()
-    with pytest.raises(RequestError, match="no answers"):
+    with pytest.raises(UsageError, match="no answers"):
         open_shown([folder]).read_answers({"task": f"0/{TASK}"})
 
 
@@ -195,9 +195,9 @@ def test_the_explorer_names_what_cannot_be_read_and_shows_the_rest(
     assert [one.folder for one in shown.runs] == [run]
     assert [caveat.partition(" is left out: ")[0] for caveat in shown.caveats] == ["cut", "foreign", "nowhere"]
     assert str(tmp_path.parent) not in json.dumps([*shown.caveats, shown.page])
-    with pytest.raises(RequestError, match=r"cut is left out: .* is damaged"):
+    with pytest.raises(UsageError, match=r"cut is left out: .* is damaged"):
         open_shown(readable[:2])
-    with pytest.raises(RequestError, match="given a run twice"):
+    with pytest.raises(UsageError, match="given a run twice"):
         open_shown([run, run])
 
 
@@ -232,7 +232,7 @@ def test_a_folder_of_own_clips_with_relative_paths_is_found(tmp_path: Path, monk
     content, kind = read_medium(answers, 0, 0, None, {})
     assert kind == "audio/ogg" and content in [clip.read_bytes() for clip in clips]
     for row, number in ((-1, 0), (8, 0), (0, 1), (0, -1)):
-        with pytest.raises(RequestError, match="no such recording"):
+        with pytest.raises(UsageError, match="no such recording"):
             read_medium(answers, row, number, None, {})
 
 

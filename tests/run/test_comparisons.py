@@ -12,7 +12,7 @@ import pytest
 from commands import Cli
 
 import equivox as eq
-from equivox.core.errors import DamageError, RequestError
+from equivox.core.errors import DamageError, UsageError
 from equivox.core.files import write_table
 from equivox.core.task import Task
 from equivox.core.variants import vary
@@ -161,7 +161,7 @@ def test_comparisons_one_after_the_other_make_the_plan_that_all_at_once_do(tmp_p
     compare_further(run(tmp_path / "part"), [("gender",)])
     assert rows(tmp_path / "part") == rows(run(tmp_path / "both", ("gender", "room"), ("gender",)))
     task = replace(task, group=("gender",), strata=("sentence", "hall"))
-    with pytest.raises(RequestError, match="values of sentence, hall of vibe_gender:advisory cannot be told apart"):
+    with pytest.raises(UsageError, match="values of sentence, hall of vibe_gender:advisory cannot be told apart"):
         compare_further(run(tmp_path / "apart"), [("accent",)])
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.run import declarations
 from equivox.run.declarations import decode, drop_removed, encode, load_file
 from equivox.tasks.registry import builtin_tasks
@@ -33,7 +33,7 @@ def test_removed_fields_of_older_runs_are_dropped_where_they_meant_nothing() -> 
     older["annotation"]["attributes"][0]["favourable"] = ["a"]
     assert drop_removed(older) == stored
     older["prompt"]["tools"] = [{"$type": "equivox.core.task:Tool", "name": "decide"}]
-    with pytest.raises(RequestError, match="use the versions that made the run"):
+    with pytest.raises(UsageError, match="use the versions that made the run"):
         decode(drop_removed(older))
 
 
@@ -49,7 +49,7 @@ print(decode({"$code": "equivox.metrics.numbers.metric:METRIC"}).name, "equivox.
 
 @pytest.mark.parametrize("code", ["numbers.metric:compare_means", "numbers.scorer:METRIC", "nothing.metric:METRIC"])
 def test_a_run_names_no_code_but_metrics(code: str) -> None:
-    with pytest.raises(RequestError, match="with settings that no registered task has"):
+    with pytest.raises(UsageError, match="with settings that no registered task has"):
         decode({"$code": f"equivox.metrics.{code}"})
 
 
@@ -62,7 +62,7 @@ def test_a_run_names_no_code_but_metrics(code: str) -> None:
     ],
 )
 def test_code_that_is_not_there_is_told_by_where_it_comes_from(code: str, words: str) -> None:
-    with pytest.raises(RequestError, match=words):
+    with pytest.raises(UsageError, match=words):
         decode({"$code": code})
 
 
@@ -80,5 +80,5 @@ def test_a_task_file_that_fails_names_its_line(
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(text)
     for file in (tmp_path / "mine.py", Path("mine.py"), Path("mine.py")):  # what failed is not taken for loaded
-        with pytest.raises(RequestError, match=rf"task file .*mine\.py.* {words}"):
+        with pytest.raises(UsageError, match=rf"task file .*mine\.py.* {words}"):
             load_file(file)

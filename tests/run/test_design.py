@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from commands import Cli, write_rows
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.task import IMAGE, Task
 from equivox.core.variants import with_group
 from equivox.dataset_builders import ClipFolder, build
@@ -85,7 +85,7 @@ def test_tasks_on_that_corpus_and_corpora_of_their_own_kind_stay(data: Path) -> 
     ],
 )
 def test_what_the_corpus_cannot_answer_is_refused_in_one_line(data: Path, task: Task, corpus: str, told: str) -> None:
-    with pytest.raises(RequestError, match=told):
+    with pytest.raises(UsageError, match=told):
         asked_of(str(data / corpus), [task])
 
 
@@ -125,7 +125,7 @@ def test_a_design_about_which_nothing_is_published(clip_corpus: Callable[..., ob
     (task, *_) = resolve_tasks(str(clip_corpus()))
     design = task_design(task)
     assert (design.n_clusters, design.responses_per_cluster, design.n_groups) == (8, 6, 2)
-    with pytest.raises(RequestError, match="by race are not published"):
+    with pytest.raises(UsageError, match="by race are not published"):
         task_design(replace(TASKS["vibe_gender:story"], group=("race",)))
 
 
@@ -147,7 +147,7 @@ def test_a_column_that_is_compared_is_not_held_but_the_declared_one_is(data: Pat
 
 def test_a_damaged_record_of_a_build_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "build.json").write_text("{")
-    with pytest.raises(RequestError, match=r"cannot read .*build\.json \(.*\); build the corpus again"):
+    with pytest.raises(UsageError, match=r"cannot read .*build\.json \(.*\); build the corpus again"):
         asked_of(str(tmp_path), [TASKS["vibe_gender:story"]])
 
 

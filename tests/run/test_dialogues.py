@@ -19,7 +19,7 @@ from equivox.audit.sheet import media_of
 from equivox.compare.conditions import condition_tests
 from equivox.compare.pairs import open_one
 from equivox.compare.runs import open_comparison
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.media import compact_audio, decode_audio
 from equivox.core.requests import EngineIdentity, Exchange, Request, Response, request_key
 from equivox.core.scores import ScoringOptions
@@ -245,7 +245,7 @@ def test_further_turns_bring_those_before_them(file: Path) -> None:
     names = [task.condition for task in vary(tasks, conditions=parse_conditions("turn=3"))]
     assert names == ["text", "turn=2", "turn=3"]
     assert [task.condition for task in vary(tasks, conditions=("text",))] == ["text"]
-    with pytest.raises(RequestError, match="has no condition 'turn=4'; it offers"):
+    with pytest.raises(UsageError, match="has no condition 'turn=4'; it offers"):
         vary(tasks, conditions=parse_conditions("turn=4"))
 
 
@@ -354,7 +354,7 @@ def test_a_turn_has_a_clip_of_its_own(tmp_path: Path, equivox: Cli) -> None:
         assert np.array_equal(*sounds)
     # Another reply is another corpus.
     shutil.copy(tmp_path / rows[3][0], tmp_path / rows[0][1])
-    with pytest.raises(RequestError, match="corpora"):
+    with pytest.raises(UsageError, match="corpora"):
         execute(spec(file), engine=engine)
 
 

@@ -17,7 +17,7 @@ import pytest
 from commands import Cli
 
 import equivox as eq
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.dataset_builders.corpus import Corpus
 from equivox.dataset_builders.opening import open_corpus
 from equivox.run.importing import _refuse_sparse
@@ -84,7 +84,7 @@ def test_a_row_that_says_another_group_than_its_sample_is_refused(tmp_path: Path
     wrong = next(
         n for n, (row, own) in enumerate(zip(rows, samples, strict=True)) if row["gender"] != own.columns["gender"]
     )
-    with pytest.raises(RequestError, match=rf"row {wrong + 1}: gender is '.*', and the sample .* are the rows shifted"):
+    with pytest.raises(UsageError, match=rf"row {wrong + 1}: gender is '.*', and the sample .* are the rows shifted"):
         imported(rows, tmp_path / "run", data="sample")
     assert not (tmp_path / "run").exists()
 
@@ -195,7 +195,7 @@ def test_stories_are_matched_by_characters_and_place(tmp_path: Path, equivox: Cl
 def test_a_sample_of_two_tasks_does_not_say_which_was_asked(tmp_path: Path) -> None:
     told = [{"sample_id": sample.sample_id, "response": "Try yoga."} for sample in sample_corpus().samples]
     both = "vibe_gender:advisory, vibe_gender:story; say which in a column `task`"
-    with pytest.raises(RequestError, match=f"row 1 may be about {both}"):
+    with pytest.raises(UsageError, match=f"row 1 may be about {both}"):
         imported(told, tmp_path / "run", "vibe_gender:advisory,vibe_gender:story", data="sample")
 
 
@@ -256,7 +256,7 @@ def test_a_table_that_answers_fewer_than_one_request_in_a_hundred_is_refused(row
     slots: dict[Any, Any] = dict.fromkeys(range(rows))
     given = (SimpleNamespace(name="told"), {"a": task}, {"crema_d": corpus}, slots)
     _refuse_sparse(*given, {"a": 347})  # type: ignore[arg-type]
-    with pytest.raises(RequestError, match="100,224 requests") if refused else nullcontext():
+    with pytest.raises(UsageError, match="100,224 requests") if refused else nullcontext():
         _refuse_sparse(*given, {"a": 348})  # type: ignore[arg-type]
 
 
@@ -274,7 +274,7 @@ def test_an_import_is_resumed_and_never_mixed(tmp_path: Path) -> None:
     first = imported(hobbies(), tmp_path / "run")
     shuffled = random.Random(0).sample(hobbies(), 8)
     assert numbers(imported(hobbies(), tmp_path / "run")) == numbers(first)
-    with pytest.raises(RequestError, match="holds another run"):
+    with pytest.raises(UsageError, match="holds another run"):
         imported([*hobbies()[:-1], {**hobbies()[-1], "response": "Try tea."}], tmp_path / "run")
     assert numbers(imported(shuffled, tmp_path / "other")) == numbers(first)
 
@@ -364,7 +364,7 @@ def test_answers_in_a_list_are_repeats_of_their_row(tmp_path: Path) -> None:
     together[2]["response"] = ["Try yoga.", None]
     lost = imported(together, tmp_path / "lost")
     assert lost.to_pandas("responses")["status"].value_counts().to_dict() == {"parsed": 15, "failed": 1}
-    with pytest.raises(RequestError, match="row 3: `speaker` is missing"):
+    with pytest.raises(UsageError, match="row 3: `speaker` is missing"):
         imported([*together[:2], {**together[2], "speaker": None}], tmp_path / "odd")
 
 
@@ -407,7 +407,7 @@ def test_the_texts_that_were_asked_about_are_not_taken_for_responses(tmp_path: P
     ]
     pandas.DataFrame(rows).to_csv(tmp_path / "mine.csv", index=False)
     given: dict[str, Any] = {"model": "mine", "output": tmp_path / "run", "options": OPTIONS}
-    with pytest.raises(RequestError, match=r"mine.csv: `text` is what mine_gender:tone asks about, not the response"):
+    with pytest.raises(UsageError, match=r"mine.csv: `text` is what mine_gender:tone asks about, not the response"):
         eq.import_responses(tmp_path / "mine.csv", resolve_tasks(str(tmp_path / "mine.yaml")), **given)
     assert not (tmp_path / "run").exists()
     given["columns"] = {"response": "answer"}
@@ -500,9 +500,7 @@ def test_answers_about_a_table_of_true_and_false_are_matched(tmp_path: Path, equ
 
 def test_a_path_that_no_record_has_is_named(tmp_path: Path) -> None:
     told = [{**row, "response": {"text": row["response"]}} for row in hobbies()]
-    with pytest.raises(
-        RequestError, match=r"names the column 'response\.txt', which the table lacks; .*response\.text"
-    ):
+    with pytest.raises(UsageError, match=r"names the column 'response\.txt', which the table lacks; .*response\.text"):
         imported(told, tmp_path / "run", columns={"response": "response.txt"})
     assert imported(told, tmp_path / "run", columns={"response": "response.text"}).scores[0].value == pytest.approx(50)
 
@@ -586,7 +584,7 @@ def test_repeats_and_several_tasks(tmp_path: Path, equivox: Cli) -> None:
 def test_what_fits_nothing_is_refused_before_anything_is_written(
     change: Callable[[list[Record]], Any], options: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(RequestError) as raised:
+    with pytest.raises(UsageError) as raised:
         imported(change(hobbies()), tmp_path / "run", **options)
     assert message in str(raised.value)
     assert not (tmp_path / "run").exists()
@@ -598,9 +596,9 @@ def test_how_a_sample_was_presented_must_be_told(tmp_path: Path) -> None:
     task = eq.load_task("spoken_stereoset:gender")
     sample = next(s for s in open_corpus(task.data, "sample").samples if s.columns["domain"] == "gender")
     row = {"sample_id": sample.sample_id, "text": "A"}
-    with pytest.raises(RequestError, match=r"does not say how; give the columns .*order"):
+    with pytest.raises(UsageError, match=r"does not say how; give the columns .*order"):
         imported([row], tmp_path / "run", task.name, data="sample")
-    with pytest.raises(RequestError, match=r"does not present .* with order 'sideways'; it does with order"):
+    with pytest.raises(UsageError, match=r"does not present .* with order 'sideways'; it does with order"):
         imported([{**row, "order": "sideways"}], tmp_path / "run", task.name, data="sample")
     assert not (tmp_path / "run").exists()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from equivox.core.errors import DamageError, RequestError
+from equivox.core.errors import DamageError, UsageError
 from equivox.core.files import write_document
 from equivox.engines import EngineIdentity
 from equivox.engines.function import FunctionEngine
@@ -101,7 +101,7 @@ def test_a_server_that_answers_by_the_name_it_was_asked_for_is_not_noted(tmp_pat
 
 def test_tasks_without_a_manifest_are_no_run(tmp_path: Path) -> None:
     write_tasks(tmp_path, resolve_tasks("vibe_gender:story"))
-    with pytest.raises(RequestError, match=r"it has no manifest\.json"):
+    with pytest.raises(UsageError, match=r"it has no manifest\.json"):
         read_tasks(tmp_path)
 
 
@@ -113,7 +113,7 @@ def test_a_folder_of_another_run_says_what_is_other(tmp_path: Path) -> None:
 
     run(0)
     # The setting is private: that it is another one is all that can be said.
-    with pytest.raises(RequestError, match=r"holds another run .the model arguments differ"):
+    with pytest.raises(UsageError, match=r"holds another run .the model arguments differ"):
         run(1)
-    with pytest.raises(RequestError, match=r"holds another run .*model\.model: nurse there, chef here"):
+    with pytest.raises(UsageError, match=r"holds another run .*model\.model: nurse there, chef here"):
         run(0, "chef")

@@ -9,7 +9,7 @@ import pytest
 from commands import Cli
 from made_requests import sample_spec
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import write_document
 from equivox.core.samples import Row, samples_table
 from equivox.core.scores import ScoringOptions
@@ -138,10 +138,10 @@ def test_a_response_without_a_value_from_anybody_is_no_agreement(run: Path) -> N
 
 
 def test_fewer_than_three_are_no_panel(run: Path) -> None:
-    with pytest.raises(RequestError, match="a panel needs three or more different annotators, got rules, rules"):
+    with pytest.raises(UsageError, match="a panel needs three or more different annotators, got rules, rules"):
         score_panel(run, read_tasks(run), ["rules", "rules"], OPTIONS)
     # One annotator twice would outvote every other.
-    with pytest.raises(RequestError, match="different annotators, got rules, second, rules"):
+    with pytest.raises(UsageError, match="different annotators, got rules, second, rules"):
         score_panel(run, read_tasks(run), ["rules", "second", "rules"], OPTIONS)
 
 
@@ -171,7 +171,7 @@ def test_another_annotator_becomes_the_run_s_own_and_the_first_stays_beside_it(r
     assert read_manifest(folder)["command"]["annotator"] == "other"
     assert [one.value for one in read_scores(folder) if one.is_whole] == [second.value]
     assert [one.value for one in read_scores(folder, "rules") if one.is_whole] == [first.value]
-    with pytest.raises(RequestError, match="nobody"):
+    with pytest.raises(UsageError, match="nobody"):
         use_annotator(folder, "nobody", OPTIONS)
     # Nothing was changed: the run has the scores that it had.
     assert read_manifest(folder)["command"]["annotator"] == "other"

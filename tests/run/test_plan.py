@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.hashing import digest
 from equivox.core.task import AUDIO, Media, Prompt, Sampling, Task
 from equivox.core.variants import vary
@@ -145,7 +145,7 @@ def test_a_limit_spreads_evenly_and_a_larger_one_contains_it(
 def test_placeholders_are_filled_from_columns() -> None:
     texts = {request.text for request in planned(asking("Continue: {text} {Not this} {}")).requests()}
     assert texts == {f"Continue: Words {t}. {{Not this}} {{}}" for t in range(5)}
-    with pytest.raises(RequestError, match="'nothing'"):
+    with pytest.raises(UsageError, match="'nothing'"):
         planned(asking("{nothing}"))
 
 
@@ -174,17 +174,17 @@ def test_a_limit_takes_the_same_sentences_from_every_speaker() -> None:
 
 
 def test_one_group_or_units_in_some_groups_only_are_refused_with_their_numbers() -> None:
-    with pytest.raises(RequestError, match="at least two"):
+    with pytest.raises(UsageError, match="at least two"):
         planned(of=corpus(groups=("f",)))
-    with pytest.raises(RequestError, match="`gender` holds 'F' and 'f', which differ in case, space"):
+    with pytest.raises(UsageError, match="`gender` holds 'F' and 'f', which differ in case, space"):
         planned(of=corpus(groups=("f", "F")))
-    with pytest.raises(RequestError, match=r"`gender` holds 'Jose\\u0301' and 'Jos\\xe9'"):
+    with pytest.raises(UsageError, match=r"`gender` holds 'Jose\\u0301' and 'Jos\\xe9'"):
         planned(of=corpus(groups=("José", "Jose\u0301")))
     first, *others = corpus().samples
     spaced = [told(sample, speaker=f"{sample.columns['speaker']} ") for sample in (first, *others)]
-    with pytest.raises(RequestError, match="`speaker` holds 'f0' and 'f0 ', which differ in case, space"):
+    with pytest.raises(UsageError, match="`speaker` holds 'f0' and 'f0 ', which differ in case, space"):
         planned(of=of_samples([first, *spaced]))
-    with pytest.raises(RequestError, match=r"of 6 speaker units, 5 in 5, 1 in 4 of 5 groups of sentence \('f0' in "):
+    with pytest.raises(UsageError, match=r"of 6 speaker units, 5 in 5, 1 in 4 of 5 groups of sentence \('f0' in "):
         planned(variant(group=("sentence",)), of=of_samples(others))
 
 
@@ -242,7 +242,7 @@ def test_a_limit_of_one_sample_a_group_is_enough_and_no_fewer() -> None:
     assert Counter(planned(limit=2).table["group"].to_pylist()) == {
         "f": 1, "m": 1,
     }  # fmt: skip
-    with pytest.raises(RequestError, match="`limit` 1 is too small for the 2 groups"):
+    with pytest.raises(UsageError, match="`limit` 1 is too small for the 2 groups"):
         planned(limit=1)
 
 
@@ -261,7 +261,7 @@ def test_tasks_of_a_family_shuffle_their_groups_alike() -> None:
 
 @pytest.mark.parametrize("column", ["items", "strata", "blocks", "metadata"])
 def test_every_column_that_a_task_names_is_in_its_corpus(column: str) -> None:
-    with pytest.raises(RequestError, match="'nothing'"):
+    with pytest.raises(UsageError, match="'nothing'"):
         planned(variant(**{column: ("nothing",)}))
 
 

@@ -17,7 +17,7 @@ from commands import Cli
 from killed_run import run_killed
 from made_requests import sample_spec
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.scores import ScoringOptions
 from equivox.engines import Request, Response
 from equivox.engines.function import FunctionEngine
@@ -205,6 +205,6 @@ def test_what_is_checked_is_checked_under_the_lock(tmp_path: Path, monkeypatch: 
             yield
 
     monkeypatch.setattr(pipeline, "writing", late)
-    with pytest.raises(RequestError, match=r"holds another run \(seed: 1 there, 2 here\)"):
+    with pytest.raises(UsageError, match=r"holds another run \(seed: 1 there, 2 here\)"):
         execute(spec(seed=2))
     assert len(Store(tmp_path / "run" / "responses", response_schema()).table(("key",))) == 48

@@ -15,7 +15,7 @@ from made_requests import sample_spec
 
 from equivox import measure
 from equivox.annotate.rules import RulesAnnotator
-from equivox.core.errors import EquivoxError, RequestError, RunError
+from equivox.core.errors import EquivoxError, RunError, UsageError
 from equivox.core.files import write_table
 from equivox.core.scores import ScoringOptions
 from equivox.core.task import AnnotationScheme, Task
@@ -273,9 +273,7 @@ def test_a_decoding_that_the_arguments_set_otherwise_is_refused() -> None:
         refuse_overrides(identity, "temperature=0.5")
         refuse_overrides(identity, "repeats=3")
         refuse_overrides(identity, "as-declared")
-        with pytest.raises(
-            RequestError, match=rf"`sampling` is temperature=0.7, .* set {argument}={{temperature: 0.5}}"
-        ):
+        with pytest.raises(UsageError, match=rf"`sampling` is temperature=0.7, .* set {argument}={{temperature: 0.5}}"):
             refuse_overrides(identity, "temperature=0.7")
 
 
@@ -283,11 +281,11 @@ def test_what_a_run_lacks_is_refused_before_anything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(what: str) -> None:
-        raise RequestError(f"{what} is not there")
+        raise UsageError(f"{what} is not there")
 
     monkeypatch.setattr("equivox.annotate.merging.load_encoder", missing)
     options = ScoringOptions(merge="embedding", encoder="some/encoder")
-    with pytest.raises(RequestError, match="some/encoder is not there"):
+    with pytest.raises(UsageError, match="some/encoder is not there"):
         execute(RunSpec.typed("simulated:oracle", [TASK], tmp_path / "run", data="sample", limit=4, options=options))
     assert not (tmp_path / "run").exists()
 
@@ -305,11 +303,11 @@ def test_an_annotator_that_cannot_annotate_a_task_refuses_it_before_the_model_is
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(annotator: RulesAnnotator, tasks: Sequence[Task]) -> None:
-        raise RequestError(f"{tasks[0].name} is too much for me")
+        raise UsageError(f"{tasks[0].name} is too much for me")
 
     monkeypatch.setattr(RulesAnnotator, "check", refuse)
     spec = RunSpec(model="simulated:oracle", tasks=[TASK], data="sample", output=tmp_path / "run", limit=8)
-    with pytest.raises(RequestError, match="vibe_gender:advisory is too much for me"):
+    with pytest.raises(UsageError, match="vibe_gender:advisory is too much for me"):
         execute(spec)
     assert not (tmp_path / "run" / "manifest.json").exists()
 
@@ -321,13 +319,13 @@ def test_the_defaults_of_a_run_and_what_makes_no_other_run() -> None:
     assert spec != RunSpec.typed("m", [TASK], "run", retry_failed=True)
     assert RunSpec.typed("m", [TASK], "run", limit=1, stop_after=0).limit == 1
     for wrong in ({"limit": 0}, {"stop_after": -1}):
-        with pytest.raises(RequestError, match="must be"):
+        with pytest.raises(UsageError, match="must be"):
             RunSpec.typed("m", [TASK], "run", **wrong)
 
 
 def test_an_empty_limit_or_a_file_as_output_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(RequestError, match="is a file"):
+    with pytest.raises(UsageError, match="is a file"):
         execute(sample_spec("simulated:oracle", "vibe_gender", tmp_path / "file"))
 
 
@@ -338,7 +336,7 @@ def test_annotations_by_another_scheme_are_stale_and_are_made_again(
     before = execute(spec)
     version = {"name": "whole response", "version": 2}
     monkeypatch.setattr(AnnotationScheme, "identity", property(lambda self: version))
-    with pytest.raises(RequestError, match=r"annotations of vibe_gender:advisory by rules are stale.*annotate again"):
+    with pytest.raises(UsageError, match=r"annotations of vibe_gender:advisory by rules are stale.*annotate again"):
         rescore(tmp_path)
     annotate_run(tmp_path, "rules")
     assert [score.as_dict() for score in rescore(tmp_path)] == [score.as_dict() for score in before]
@@ -349,7 +347,7 @@ def test_responses_that_came_after_the_annotations_make_them_stale(tmp_path: Pat
     execute(spec)
     with Store(tmp_path / "responses", response_schema()) as store:
         store.append({"key": "k", "text": "One more answer.", "media_items": 1})
-    with pytest.raises(RequestError, match="there were 24 responses then and there are 25 now"):
+    with pytest.raises(UsageError, match="there were 24 responses then and there are 25 now"):
         rescore(tmp_path)
 
 
@@ -357,7 +355,7 @@ def test_a_run_of_the_previous_format_names_the_version_that_reads_it(tmp_path: 
     spec = sample_spec("simulated:oracle", TASK.name, tmp_path, limit=24, options=FEW)
     execute(spec)
     write_manifest(tmp_path, read_manifest(tmp_path) | {"format": 1, "equivox": "0.1.0"})
-    with pytest.raises(RequestError, match=r"format 1, this version reads 2; use equivox 0\.1\.0, which made it"):
+    with pytest.raises(UsageError, match=r"format 1, this version reads 2; use equivox 0\.1\.0, which made it"):
         rescore(tmp_path)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from equivox import measure, open_run
 from equivox.compare.believing import believe
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import read_document, write_document
 from equivox.core.progress import no_progress
 from equivox.core.scores import Score, ScoringOptions
@@ -49,7 +49,7 @@ def test_a_run_made_here_is_known_until_it_changes(run: Path) -> None:
     assert note.is_file()
     (run / "tasks.json").write_text("{}")
     assert not is_computed(run)
-    with pytest.raises(RequestError, match=r"tasks\.json: changed since the run was scored"):
+    with pytest.raises(UsageError, match=r"tasks\.json: changed since the run was scored"):
         believe(run)
 
 
@@ -59,12 +59,10 @@ def test_scores_of_an_earlier_version_are_no_damage_and_are_made_anew(run: Path)
     for score in scores["scores"]:
         score["p_decides"] = "stories"  # a field of 0.2.0
     write_document(run / "scores.json", scores)
-    with pytest.raises(RequestError, match=r"scores\.json is damaged"):
+    with pytest.raises(UsageError, match=r"scores\.json is damaged"):
         read_scores(run)
     write_document(run / "manifest.json", read_document(run / "manifest.json") | {"equivox": "0.2.0"})
-    with pytest.raises(
-        RequestError, match=r"the scores of equivox 0\.2\.0, .*; compute them again with `equivox score "
-    ):
+    with pytest.raises(UsageError, match=r"the scores of equivox 0\.2\.0, .*; compute them again with `equivox score "):
         read_scores(run)
     rescore(run)
     assert repr([score.as_row() for score in read_scores(run)]) == repr(before)
@@ -133,12 +131,12 @@ def test_a_run_from_elsewhere_names_no_files_here(run: Path, tmp_path: Path, mon
     manifest = read_document(forged / "manifest.json")
     manifest["command"]["data"] = "/etc"
     write_document(forged / "manifest.json", manifest)
-    with pytest.raises(RequestError, match="give their folder with `--data`"):
+    with pytest.raises(UsageError, match="give their folder with `--data`"):
         data_of(forged, SOURCE)
     # The sample is a part of equivox; a table of one's own is a file here.
     elsewhere(monkeypatch, tmp_path)
     assert data_of(run, SOURCE) == "sample"
-    with pytest.raises(RequestError, match="was not made on this machine"):
+    with pytest.raises(UsageError, match="was not made on this machine"):
         data_of(run, replace(SOURCE, table=Path("/etc/passwd")))
 
 
@@ -150,7 +148,7 @@ def test_further_comparisons_do_not_change_where_a_run_was_made(
     assert data_of(run, table) == "sample"
     elsewhere(monkeypatch, tmp_path)
     rescore(run, compare=[("age_group",)], options=FEW)
-    with pytest.raises(RequestError, match="was not made on this machine"):
+    with pytest.raises(UsageError, match="was not made on this machine"):
         data_of(run, table)
 
 

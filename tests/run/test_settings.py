@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from equivox.annotate import Annotation, Job, open_annotator, open_evaluations
 from equivox.annotate.rules import RulesAnnotator
 from equivox.configs import config_names
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.progress import no_progress
 from equivox.core.segments import AnnotationScheme
 from equivox.dataset_builders import sample_source
@@ -114,9 +114,9 @@ def test_models_and_tasks_replace_those_of_the_file() -> None:
     assert [s.name for s in settings_of(file, resolve_tasks, models=["simulated:biased"])] == ["one", "two"]
     (two,) = settings_of(file, resolve_tasks, tasks="spoken_stereoset:gender")
     assert (two.name, [task.name for task in two.tasks]) == ("two", ["spoken_stereoset:gender"])
-    with pytest.raises(RequestError, match="vibe_accent:story, which the run file does not have"):
+    with pytest.raises(UsageError, match="vibe_accent:story, which the run file does not have"):
         settings_of(file, resolve_tasks, tasks="vibe_accent:story")
-    with pytest.raises(RequestError, match="nothing is left"):
+    with pytest.raises(UsageError, match="nothing is left"):
         settings_of(file, resolve_tasks, models=["simulated:random"], tasks="spoken_stereoset:gender")
 
 
@@ -173,12 +173,12 @@ def test_a_folder_has_a_name_of_at_most_eighty_characters_and_eight_of_a_hash(le
 )
 def test_a_setting_of_another_type_is_refused(wrong: dict[str, Any], told: str) -> None:
     (name,) = wrong
-    with pytest.raises(RequestError, match=f"`{name}` is {told}"):
+    with pytest.raises(UsageError, match=f"`{name}` is {told}"):
         RunSpec.typed("simulated:oracle", [], "runs", **wrong)
 
 
 def test_two_models_with_one_folder_are_refused() -> None:
-    with pytest.raises(RequestError, match="share the folder model"):
+    with pytest.raises(UsageError, match="share the folder model"):
         settings_of(declared(models=["a/model.yaml", "b/model.yaml"]), resolve_tasks)
 
 
@@ -328,9 +328,9 @@ def test_annotators_are_closed_when_one_breaks(tmp_path: Path, monkeypatch: pyte
 
 def test_evaluations_that_would_be_copies_are_refused(tmp_path: Path) -> None:
     greedy = annotator_file(tmp_path, "greedy", "http://127.0.0.1:9/v1", sampling={"temperature": 0.0})
-    with pytest.raises(RequestError, match="all its evaluations would be alike"):
+    with pytest.raises(UsageError, match="all its evaluations would be alike"):
         open_evaluations(str(greedy), [1, 2])
-    with pytest.raises(RequestError, match="no independent evaluations"):
+    with pytest.raises(UsageError, match="no independent evaluations"):
         open_annotator("rules@2")
     for name in open_run_file("genres").annotators:
         assert "evaluation_sampling" in (Path("configs/annotators") / f"{name}.yaml").read_text()
@@ -401,7 +401,7 @@ def test_the_memory_of_the_first_gpu_is_told_by_its_driver(
 
 def test_word_lists_encoders_and_keys_of_annotators_are_in_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(encoder: str) -> None:
-        raise RequestError("the encoder is not there")
+        raise UsageError("the encoder is not there")
 
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setattr(AnnotationScheme, "missing_tools", lambda self: ["no word list"])
@@ -497,7 +497,7 @@ def test_system_prompts_of_a_file_and_of_its_settings(tmp_path: Path) -> None:
     assert asked == {"audio": "", "shuffled": "", "system=fair": "Be fair."}
     assert {task.condition for task in kind.varied} == {"audio", "shuffled", "system=kind"}
     file.write_text(f"{RUN_FILE}system: [missing.txt]\n")
-    with pytest.raises(RequestError, match=r"missing\.txt cannot be read"):
+    with pytest.raises(UsageError, match=r"missing\.txt cannot be read"):
         open_run_file(str(file))
 
 

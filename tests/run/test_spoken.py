@@ -11,7 +11,7 @@ from commands import Cli
 from made_requests import made_request
 
 from equivox import open_run
-from equivox.core.errors import DamageError, RequestError
+from equivox.core.errors import DamageError, UsageError
 from equivox.core.requests import EngineIdentity, request_key
 from equivox.engines.function import FunctionEngine
 from equivox.run.pipeline import execute
@@ -55,7 +55,7 @@ def test_a_difference_in_what_is_said_aloud_is_found_in_its_transcripts(equivox:
     equivox.done("verify", run)
     path = sound_path(run, sounds[0])
     path.write_bytes(path.read_bytes() + b"\0")
-    with pytest.raises(RequestError, match="was changed"):
+    with pytest.raises(UsageError, match="was changed"):
         read_sound(run, sounds[0])
 
 
@@ -69,7 +69,7 @@ def test_a_published_run_has_transcripts_and_no_voices(equivox: Cli, file: Path)
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "", "a" * 63, "A" * 64, "0" * 64 + "/"])
 def test_no_name_of_a_sound_leads_out_of_a_run(tmp_path: Path, name: str) -> None:
-    with pytest.raises(RequestError, match="is not the SHA-256 of a spoken answer"):
+    with pytest.raises(UsageError, match="is not the SHA-256 of a spoken answer"):
         read_sound(tmp_path, name)
 
 
@@ -78,7 +78,7 @@ def test_a_link_is_no_spoken_answer(tmp_path: Path) -> None:
     path = sound_path(tmp_path, sha256)
     path.rename(tmp_path / "secret")
     path.symlink_to(tmp_path / "secret")
-    with pytest.raises(RequestError, match="a link"):
+    with pytest.raises(UsageError, match="a link"):
         read_sound(tmp_path, sha256)
 
 
@@ -98,7 +98,7 @@ def test_any_task_can_be_answered_by_voice_and_is_compared_with_the_written_answ
 def test_engines_without_a_voice_are_refused_before_anything_is_written(file: Path) -> None:
     engine = FunctionEngine(lambda request: "Hm.", name="mute", revision="1")
     run = RunSpec(model="mute", tasks=load_task_file(file), output=file.parent / "run")
-    with pytest.raises(RequestError, match="is answered by voice, which function does not do here; use endpoint"):
+    with pytest.raises(UsageError, match="is answered by voice, which function does not do here; use endpoint"):
         execute(run, engine=engine)
     assert not run.output.exists()
 

@@ -15,7 +15,7 @@ from commands import Cli
 import equivox as ex
 from equivox.compare.believing import believe
 from equivox.core.annotation import AnnotatorIdentity, Job
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import read_document, read_table, write_document, write_table
 from equivox.core.scores import ScoringOptions
 from equivox.core.segments import Segment
@@ -310,7 +310,7 @@ def test_missing_answers_that_are_annotated_and_scored_anew_are_seen(run: Path) 
     annotate_run(run, "rules")
     rescore(run)
     assert any(problem.startswith("1 planned request(s) without a response") for problem in verify(run).problems)
-    with pytest.raises(RequestError, match="the run's command sends missing requests"):  # scoring would not help
+    with pytest.raises(UsageError, match="the run's command sends missing requests"):  # scoring would not help
         believe(run)
 
 

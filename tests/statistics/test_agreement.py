@@ -5,7 +5,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import clustering, krippendorff_alpha
 
 
@@ -79,5 +79,5 @@ def test_clusters_against_labels_by_hand():
 
 
 def test_requests_that_cannot_be_meant():
-    with pytest.raises(RequestError, match="`ratings` is empty"):
+    with pytest.raises(UsageError, match="`ratings` is empty"):
         krippendorff_alpha([])

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import (
     association_test,
     distribution_shift,
@@ -108,7 +108,7 @@ def test_a_unit_in_every_group_is_permuted_within_itself() -> None:
     assert least_p_over_clusters(["f"] * 5 + ["m"] * 5, units).p == pytest.approx(2 / 32)
     # One that lost a group is left out; more of them than whole ones are another design.
     assert least_p_over_clusters(["f", "m"] * 5 + ["m"], [*"aabbccddee", "g"]).p == pytest.approx(2 / 32)
-    with pytest.raises(RequestError, match="1 in 2, 2 in 1 of 2 groups"):
+    with pytest.raises(UsageError, match="1 in 2, 2 in 1 of 2 groups"):
         least_p_over_clusters(["f", "m", "m", "m"], ["a", "a", "b", "c"])
 
 

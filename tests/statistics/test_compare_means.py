@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import compare_group_means, group_means
 from equivox.statistics.compare_means import _most_added
 
@@ -110,7 +110,7 @@ def test_nothing_to_compare_has_a_reason_and_no_zero() -> None:
     two = compare_group_means([1, 2, 3, 5], [1, 2, 3, 4], list("ffmm"), clusters=range(4), rng=rng())
     assert two.undefined is None and two.ci_low < two.further < two.ci_high
     assert "nothing can be compared" in reason([1, 2, 3, 4], "ffmm", strata=list("xxyy"))
-    with pytest.raises(RequestError, match="`values_a`"):
+    with pytest.raises(UsageError, match="`values_a`"):
         compare_group_means([1.0], [1.0, 2], ["f", "m"], clusters=range(2), rng=rng())
 
 

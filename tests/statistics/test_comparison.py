@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from seeded import generator
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import compare_joint_shift, ntvd
 from equivox.statistics.comparison import _Added, _crossing, bracketed
 from equivox.statistics.noise import Noise
@@ -192,9 +192,9 @@ def test_undefined_says_why():
 
 def test_requests_that_cannot_be_meant():
     groups, clusters = design(4, 3)
-    with pytest.raises(RequestError, match="`values_b` has 1 entries"):
+    with pytest.raises(UsageError, match="`values_b` has 1 entries"):
         compare_shift([["x"]] * 12, [["x"]], groups, clusters=clusters, rng=generator())
-    with pytest.raises(RequestError, match="`min_count` is 0"):
+    with pytest.raises(UsageError, match="`min_count` is 0"):
         compare_shift([["x"]] * 12, [["x"]] * 12, groups, clusters=clusters, min_count=0, rng=generator())
 
 
@@ -270,9 +270,9 @@ def test_what_cannot_be_compared_jointly():
         (({"x": x}, {"y": x}), "`attributes_a` has x and `attributes_b` y"),
         (({"x": x}, {"x": x[:3]}), r"`attributes_b\['x'\]` has 3 entries"),
     ):
-        with pytest.raises(RequestError, match=hint):
+        with pytest.raises(UsageError, match=hint):
             compare_joint_shift(*wrong, groups, clusters=clusters, rng=generator())
-    with pytest.raises(RequestError, match="`weights` has 0"):
+    with pytest.raises(UsageError, match="`weights` has 0"):
         compare_joint_shift({"x": x}, {"x": x}, groups, clusters=clusters, weights={"x": 0}, rng=generator())
 
 

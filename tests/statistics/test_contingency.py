@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from seeded import generator
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import association_scores, association_test, cramers_v, few_clusters_p
 
 
@@ -97,16 +97,16 @@ def test_scores_by_hand():
     "table", [[[1, 2]], [[1], [2]], [[1.5, 2], [3, 4]], [[-1, 2], [3, 4]], [[math.nan, 1], [1, 1]]]
 )
 def test_tables_that_are_none(table):
-    with pytest.raises(RequestError, match="`table`"):
+    with pytest.raises(UsageError, match="`table`"):
         association_test(table, rng=generator())
 
 
 def test_scores_need_two_identities_and_counts():
-    with pytest.raises(RequestError, match="`with_phrase` has 1 entry"):
+    with pytest.raises(UsageError, match="`with_phrase` has 1 entry"):
         association_scores([1], [2])
-    with pytest.raises(RequestError, match="negative"):
+    with pytest.raises(UsageError, match="negative"):
         association_scores([1, -1], [2, 2])
-    with pytest.raises(RequestError, match="`lengths` has 1 entries"):
+    with pytest.raises(UsageError, match="`lengths` has 1 entries"):
         association_scores([1, 1], [2])
 
 

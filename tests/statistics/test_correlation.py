@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 from seeded import generator
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import cluster_correlation, correlations
 
 
@@ -77,9 +77,9 @@ def test_undefined_says_why():
 
 
 def test_three_labels_within_a_cluster_cannot_swap():
-    with pytest.raises(RequestError, match="`y` has 2 entries, `x` has 3"):
+    with pytest.raises(UsageError, match="`y` has 2 entries, `x` has 3"):
         cluster_correlation([0, 1, 2], [1, 2], clusters=list("abc"), rng=generator())
-    with pytest.raises(RequestError, match="`x` varies within clusters"):
+    with pytest.raises(UsageError, match="`x` varies within clusters"):
         cluster_correlation([0, 1, 2, 0], [1, 2, 3, 4], clusters=list("aabb"), rng=generator())
 
 
@@ -90,7 +90,7 @@ def test_table_of_correlations():
     assert ab.r == pytest.approx(0.5)  # deviations (−1, 0, 1) and (−1, 1, 0): 1 / (√2 · √2)
     assert ac.undefined.startswith("c is constant")
     assert math.isnan(bc.r)
-    with pytest.raises(RequestError, match="`columns` has 1 column"):
+    with pytest.raises(UsageError, match="`columns` has 1 column"):
         correlations({"a": [1.0]})
 
 
@@ -102,5 +102,5 @@ def test_the_size_of_the_numbers_does_not_matter(scale: float) -> None:
 
 
 def test_columns_of_different_lengths_are_refused():
-    with pytest.raises(RequestError, match="casting"):
+    with pytest.raises(UsageError, match="casting"):
         correlations({"story": [1, 2, 3], "casting": [2, 4, 6, 8]})

@@ -9,7 +9,7 @@ from scipy import stats
 from seeded import generator
 
 from equivox.core.detectable import Detectable
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import distribution_shift, inputs
 from equivox.statistics.design_noise import noise_of, noise_of_items, noise_within_units
 from equivox.statistics.encode import Answers, encode_design, encode_values
@@ -59,9 +59,9 @@ def test_a_gender_difference_hides_no_accent_difference():
 
 
 def test_what_blocks_may_not_be():
-    with pytest.raises(RequestError, match="`blocks` has 's1' in more than one block"):
+    with pytest.raises(UsageError, match="`blocks` has 's1' in more than one block"):
         distribution_shift(["x", "y"], ["a", "a"], clusters=["s1", "s1"], blocks=["m", "f"], rng=generator())
-    with pytest.raises(RequestError, match="`blocks` was given without `clusters`"):
+    with pytest.raises(UsageError, match="`blocks` was given without `clusters`"):
         distribution_shift(["x", "y"], ["a", "b"], clusters=None, blocks=["m", "f"], rng=generator())
 
 

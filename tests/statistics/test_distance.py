@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from seeded import generator
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import attainable_shift, distribution_shift, ntvd
 from equivox.statistics.distance import (
     _SPREADS,
@@ -72,7 +72,7 @@ def test_properties(rows):
     ],
 )
 def test_what_cannot_be_compared_raises(rows, words):
-    with pytest.raises(RequestError, match=words):
+    with pytest.raises(UsageError, match=words):
         ntvd(rows)
 
 
@@ -150,9 +150,9 @@ def test_large_errors_are_balanced_first():
 
 
 def test_ceiling_needs_two_groups_and_a_value():
-    with pytest.raises(RequestError, match="`n_groups` is 1"):
+    with pytest.raises(UsageError, match="`n_groups` is 1"):
         attainable_shift(4, 1)
-    with pytest.raises(RequestError, match="`n_values` is 0"):
+    with pytest.raises(UsageError, match="`n_values` is 0"):
         attainable_shift(0, 2)
 
 

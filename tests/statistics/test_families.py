@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import adjust, adjust_hierarchy
 
 unit = st.floats(0, 1)
@@ -147,7 +147,7 @@ def test_of_the_attributes_below_a_found_task_few_are_false() -> None:
 def test_what_is_no_hierarchy_is_refused(
     p: dict[str, float], below: list[tuple[str, tuple[str, ...]]], hint: str
 ) -> None:
-    with pytest.raises(RequestError, match=hint):
+    with pytest.raises(UsageError, match=hint):
         adjust_hierarchy(p, below)
 
 
@@ -170,7 +170,7 @@ def test_undefined_tests_stay_nan_and_do_not_count():
 
 
 def test_families_that_cannot_be_meant():
-    with pytest.raises(RequestError, match="`p` holds a number that is no probability"):
+    with pytest.raises(UsageError, match="`p` holds a number that is no probability"):
         adjust([0.2, 1.5])
-    with pytest.raises(RequestError, match="`method` is 'holm'"):
+    with pytest.raises(UsageError, match="`method` is 'holm'"):
         adjust([0.5], method="holm")

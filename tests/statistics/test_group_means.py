@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import group_means
 from equivox.statistics.encode import encode_design
 from equivox.statistics.unit_means import units_of
@@ -230,7 +230,7 @@ def test_nothing_to_compare_has_a_reason_and_no_zero() -> None:
     apart = group_means([1, 2, 3, 4], list("aabb"), clusters=range(4), strata=list("xxyy"), rng=rng())
     assert "no stratum, block or unit" in str(apart.undefined)
     told = r"units in several: of 4, 1 in 2, 3 in 1 of 2 groups \('w' in b\)"
-    with pytest.raises(RequestError, match=told):
+    with pytest.raises(UsageError, match=told):
         group_means([1, 2, 3, 4, 5], list("abaab"), clusters=list("xxyzw"), rng=rng())
 
 

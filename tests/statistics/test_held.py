@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from seeded import generator
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import distribution_shift, inputs, joint_shift
 from equivox.statistics.distance import ntvd_of_shares
 from equivox.statistics.encode import Answers, encode_design, encode_values, standard
@@ -91,7 +91,7 @@ def test_a_stratum_without_any_answer_to_a_question_is_no_imbalance():
 def test_as_many_units_in_one_group_as_in_all_are_one_design_and_more_are_two():
     groups, units = [*"ababab"], [*"uuvvwx"]
     assert encode_design(groups, units, None).crossed
-    with pytest.raises(RequestError, match="of 5, 2 in 2, 3 in 1 of 2 groups"):
+    with pytest.raises(UsageError, match="of 5, 2 in 2, 3 in 1 of 2 groups"):
         encode_design([*groups, "a"], [*units, "y"], None)
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import (
     EncodedLabels,
     EncodedValues,
@@ -185,7 +185,7 @@ def test_a_gap_in_a_column_is_no_value(column):
     groups = ["a", "a", "b", "b", "b"]
     empty = distribution_shift([["x"], [], ["y"], ["x"], ["y"]], groups, clusters=None, min_count=1, rng=rng())
     assert plain(distribution_shift(column, groups, clusters=None, min_count=1, rng=rng())) == plain(empty)
-    with pytest.raises(RequestError, match="`groups` is missing for 1 of 5 responses, first at position 1: name it"):
+    with pytest.raises(UsageError, match="`groups` is missing for 1 of 5 responses, first at position 1: name it"):
         distribution_shift(["x"] * 5, column, clusters=None, rng=rng())
 
 
@@ -237,7 +237,7 @@ def test_labels_are_named_by_their_text(column, names):
     ],
 )
 def test_what_is_no_column_of_labels(column, words):
-    with pytest.raises(RequestError, match=words):
+    with pytest.raises(UsageError, match=words):
         inputs.labels(column, "groups")
 
 
@@ -254,7 +254,7 @@ def test_what_is_no_column_of_labels(column, words):
 def test_encoded_values_that_cannot_be_meant(change, words):
     given = {"rows": [0, 1], "codes": [0, 1], "names": ("x", "y"), "n_rows": 2} | change
     column = EncodedValues(**given | {name: np.array(given[name]) for name in ("rows", "codes")})
-    with pytest.raises(RequestError, match=words):
+    with pytest.raises(UsageError, match=words):
         inputs.values(column, "values")
 
 
@@ -268,7 +268,7 @@ def test_tables_hold_the_attributes():
         assert plain(joint_shift(table, groups, rng=rng(), **asked)) == plain(one)
     two = compare_joint_shift(lists, lists, groups, rng=rng(), **asked)
     assert plain(compare_joint_shift(frame, pa.Table.from_pandas(frame), groups, rng=rng(), **asked)) == plain(two)
-    with pytest.raises(RequestError, match="`attributes` is a list: give a mapping"):
+    with pytest.raises(UsageError, match="`attributes` is a list: give a mapping"):
         joint_shift([["x"]], groups, clusters=None, rng=rng())
 
 
@@ -318,15 +318,15 @@ def test_no_clusters_is_a_cluster_for_each():
     for test in (*drawn, cluster_share):
         apart = test(column, clusters=None)
         assert plain(test(column, clusters=range(5))) == plain(apart)
-        with pytest.raises(RequestError, match="`clusters` is missing for 1 of 5 responses"):
+        with pytest.raises(UsageError, match="`clusters` is missing for 1 of 5 responses"):
             test(column, clusters=[1, 1, None, 2, 2])
-        with pytest.raises(RequestError, match=r"`clusters` has 2 entries, `\w+` has 5"):
+        with pytest.raises(UsageError, match=r"`clusters` has 2 entries, `\w+` has 5"):
             test(column, clusters=[1, 1])
 
 
 @pytest.mark.parametrize("wrong", ["text", {"a": 1}, [[1, 2]], ["a"], pd.DataFrame({"a": [1]}), pa.table({"a": [1]})])
 def test_what_is_no_column_of_numbers(wrong):
-    with pytest.raises(RequestError, match="`values`"):
+    with pytest.raises(UsageError, match="`values`"):
         sign_flip_test(wrong, clusters=None, rng=rng())
 
 
@@ -345,20 +345,20 @@ def test_tables_of_counts_in_every_form():
         assert plain(compare_totals(table, frame + 1, share, rng=rng())) == plain(
             compare_totals(np.array(counts), np.array(counts) + 1, share, rng=rng())
         )
-    with pytest.raises(RequestError, match="`by_group` is no table of numbers"):
+    with pytest.raises(UsageError, match="`by_group` is no table of numbers"):
         ntvd([[1, 2], [3]])
-    with pytest.raises(RequestError, match="`missing` has 1 entries, `counts` has 2 rows"):
+    with pytest.raises(UsageError, match="`missing` has 1 entries, `counts` has 2 rows"):
         ntvd_bounds(counts, [1])
-    with pytest.raises(RequestError, match="no count"):
+    with pytest.raises(UsageError, match="no count"):
         ntvd_bounds(counts, [1, None])
-    with pytest.raises(RequestError, match="`by_group` has a negative entry, a gap"):
+    with pytest.raises(UsageError, match="`by_group` has a negative entry, a gap"):
         ntvd(np.ma.array(counts, mask=[[0, 1], [0, 0]]))
 
 
 def test_counts_of_phrases_in_every_form():
     for form in (tuple, np.array, pd.Series, pa.array):
         assert association_scores(form([18, 9]), form([100, 90])) == association_scores([18, 9], [100, 90])
-    with pytest.raises(RequestError, match="a missing number"):
+    with pytest.raises(UsageError, match="a missing number"):
         association_scores([1, None], [3, 4])
 
 
@@ -381,7 +381,7 @@ def test_named_numbers_in_every_form():
     found, expected = (total_bias_score(m, cohort=both, cohort_name="two") for m in (lacking, models))
     assert plain(found) == plain(expected)
     assert found.undefined == {"c": "no value for M1"}
-    with pytest.raises(RequestError, match="`p` is no mapping"):
+    with pytest.raises(UsageError, match="`p` is no mapping"):
         adjust_hierarchy([0.1])
 
 

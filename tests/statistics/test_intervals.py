@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from seeded import generator
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import distribution_shift, inputs, joint_shift, ntvd, ntvd_bounds, share_bounds
 from equivox.statistics.design_noise import noise_of_items
 from equivox.statistics.encode import Answers, encode_design, encode_values
@@ -493,15 +493,15 @@ def test_a_group_without_answers_may_have_said_anything():
 
 
 def test_requests_that_cannot_be_meant():
-    with pytest.raises(RequestError, match="`hits` is 3"):
+    with pytest.raises(UsageError, match="`hits` is 3"):
         share_bounds(3, 2, 0)
-    with pytest.raises(RequestError, match="both 0"):
+    with pytest.raises(UsageError, match="both 0"):
         share_bounds(0, 0, 0)
-    with pytest.raises(RequestError, match="`counts` has shape"):
+    with pytest.raises(UsageError, match="`counts` has shape"):
         ntvd_bounds([[1, 2]], [0])
-    with pytest.raises(RequestError, match="`missing` has 1 entries"):
+    with pytest.raises(UsageError, match="`missing` has 1 entries"):
         ntvd_bounds([[1, 2], [2, 1]], [0])
-    with pytest.raises(RequestError, match="no count"):
+    with pytest.raises(UsageError, match="no count"):
         ntvd_bounds([[1, 2], [2, 1]], [0, -1])
-    with pytest.raises(RequestError, match="without known or missing"):
+    with pytest.raises(UsageError, match="without known or missing"):
         ntvd_bounds([[1, 2], [0, 0]], [0, 0])

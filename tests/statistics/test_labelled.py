@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import CorrectedShift, corrected_shift, distribution_shift
 from equivox.statistics.labelled import _combined, _degrees, _to_halve, power_tuning
 
@@ -382,7 +382,7 @@ def test_what_is_refused(case: str) -> None:
         "clusters": None, "labelled_rows": [0, 1, 2, 3], "labels": ["x", "y", "x", "y"],
         "rng": np.random.default_rng(1),
     } | changed  # fmt: skip
-    with pytest.raises(RequestError, match=hint):
+    with pytest.raises(UsageError, match=hint):
         corrected_shift(["x", "y", "x", "y"], ["a", "a", "b", "b"], **given)
 
 

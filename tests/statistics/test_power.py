@@ -10,7 +10,7 @@ import pytest
 from scipy import optimize, stats
 from seeded import generator
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import (
     clusters_for_difference,
     distribution_shift,
@@ -192,7 +192,7 @@ def test_what_is_just_possible_is_accepted():
         ({"value_shares": [2.0, -1.0]}, "`value_shares`"),
         ({"cluster_correlation": -0.1}, "`cluster_correlation` is -0.1"),
     ):
-        with pytest.raises(RequestError, match=words):
+        with pytest.raises(UsageError, match=words):
             required_clusters(**({"shift": 50.0, "max_clusters": 8, "rng": generator()} | least | change))
 
 
@@ -218,11 +218,11 @@ def test_what_is_just_possible_is_accepted():
 )
 def test_designs_that_cannot_be_meant(change, words):
     asked = {"n_clusters": 20, "rng": generator()} | DESIGN | change
-    with pytest.raises(RequestError, match=words):
+    with pytest.raises(UsageError, match=words):
         minimum_detectable_shift(**asked)
     if not change.keys() & {"n_values", "value_shares"}:
         del asked["n_values"]
-        with pytest.raises(RequestError, match=words):
+        with pytest.raises(UsageError, match=words):
             minimum_detectable_difference(**asked)
 
 
@@ -231,12 +231,12 @@ def test_designs_that_cannot_be_meant(change, words):
 )
 def test_clusters_for_a_difference_that_cannot_be_meant(further, words):
     asked = {"difference": 1.0, "responses_per_cluster": 2, "n_groups": 2, "rng": generator()} | further
-    with pytest.raises(RequestError, match=words):
+    with pytest.raises(UsageError, match=words):
         clusters_for_difference(**asked)
 
 
 def test_a_shift_out_of_reach_is_refused():
-    with pytest.raises(RequestError, match="up to 80, the most that 3 values can show between 6 groups"):
+    with pytest.raises(UsageError, match="up to 80, the most that 3 values can show between 6 groups"):
         required_clusters(shift=90, responses_per_cluster=5, n_values=3, n_groups=6, rng=generator())
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import differences_of_intervals, rank_models, total_bias_score
 
 
@@ -107,13 +107,13 @@ def test_the_true_ranks_are_held_together():
 
 
 def test_requests_that_cannot_be_meant():
-    with pytest.raises(RequestError, match="`distances` is empty"):
+    with pytest.raises(UsageError, match="`distances` is empty"):
         rank_models({}, {})
-    with pytest.raises(RequestError, match="leave out what has no score"):
+    with pytest.raises(UsageError, match="leave out what has no score"):
         rank_models({"a": float("nan")}, {})
-    with pytest.raises(RequestError, match="name two of a, b"):
+    with pytest.raises(UsageError, match="name two of a, b"):
         rank_models({"a": 1.0, "b": 2.0}, {("a", "c"): (1.0, 0.5)})
-    with pytest.raises(RequestError, match="`level` is 5"):
+    with pytest.raises(UsageError, match="`level` is 5"):
         rank_models({"a": 1.0}, {}, level=5)
 
 
@@ -185,7 +185,7 @@ def test_a_model_that_lacks_a_metric_is_undefined_and_the_others_are_not():
 
 
 def test_scores_and_cohorts_that_cannot_be_meant():
-    with pytest.raises(RequestError, match="`scores` is empty"):
+    with pytest.raises(UsageError, match="`scores` is empty"):
         total_bias_score({}, cohort={}, cohort_name="c")
-    with pytest.raises(RequestError, match="`cohort` has no metrics"):
+    with pytest.raises(UsageError, match="`cohort` has no metrics"):
         total_bias_score({"a": {}}, cohort={"a": {}, "b": {}}, cohort_name="c")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from seeded import generator
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import distribution_shift, joint_shift, ntvd
 from equivox.statistics.encode import Answers
 from equivox.statistics.nulls import null_over_clusters, null_over_responses
@@ -119,7 +119,7 @@ def test_bad_requests_name_argument_value_and_fix(change, words):
         "min_count": 1,
     } | change
     values, groups = asked.pop("values"), asked.pop("groups")
-    with pytest.raises(RequestError, match=words):
+    with pytest.raises(UsageError, match=words):
         distribution_shift(values, groups, rng=generator(), **asked)
 
 
@@ -402,7 +402,7 @@ def test_joint_leaves_out_what_is_undefined():
 
 
 def test_joint_needs_an_attribute():
-    with pytest.raises(RequestError, match="`attributes` is empty"):
+    with pytest.raises(UsageError, match="`attributes` is empty"):
         joint_shift({}, ["a", "b"], clusters=None, rng=generator())
 
 

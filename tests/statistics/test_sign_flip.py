@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from seeded import generator
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import cluster_share, parity_deviation, sign_flip_test
 from equivox.statistics.group_means import found_at
 
@@ -174,13 +174,13 @@ def test_contexts_of_unequal_size_need_a_larger_deviation():
 
 
 def test_bad_choices_are_named():
-    with pytest.raises(RequestError, match="`choices` holds a number other than 0 and 1"):
+    with pytest.raises(UsageError, match="`choices` holds a number other than 0 and 1"):
         parity_deviation([2.0], clusters=None, rng=generator())
-    with pytest.raises(RequestError, match="`values` has shape"):
+    with pytest.raises(UsageError, match="`values` has shape"):
         sign_flip_test([], clusters=None, rng=generator())
-    with pytest.raises(RequestError, match="`clusters` has 1 entries"):
+    with pytest.raises(UsageError, match="`clusters` has 1 entries"):
         sign_flip_test([1, 1], clusters=["a"], rng=generator())
-    with pytest.raises(RequestError, match="infinite"):
+    with pytest.raises(UsageError, match="infinite"):
         sign_flip_test([math.inf], clusters=None, rng=generator())
 
 
@@ -271,11 +271,11 @@ def test_clusters_have_one_share_whatever_their_sizes_and_not_by_equal_counts_of
 def test_nothing_known_is_undefined_and_bad_input_raises():
     found = cluster_share([math.nan, math.nan], clusters=None)
     assert math.isnan(found.share) and found.undefined == "every value is missing"
-    with pytest.raises(RequestError, match="`hits` holds a number other than 0 and 1"):
+    with pytest.raises(UsageError, match="`hits` holds a number other than 0 and 1"):
         cluster_share([0.5], clusters=None)
-    with pytest.raises(RequestError, match="`hits` has shape"):
+    with pytest.raises(UsageError, match="`hits` has shape"):
         cluster_share([], clusters=None)
-    with pytest.raises(RequestError, match="`clusters` has 1 entries"):
+    with pytest.raises(UsageError, match="`clusters` has 1 entries"):
         cluster_share([1, 0], clusters=["a"])
-    with pytest.raises(RequestError, match="`confidence`"):
+    with pytest.raises(UsageError, match="`confidence`"):
         cluster_share([1, 0], clusters=None, confidence=2)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from equivox import statistics
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import (
     association_test,
     cluster_correlation,
@@ -57,7 +57,7 @@ def test_a_setting_that_cannot_be_meant_is_refused_whatever_it_is_used_with(call
         one.name: given.get(one.name)
         for one in inspect.signature(called).parameters.values() if one.default is inspect.Parameter.empty
     }  # fmt: skip
-    with pytest.raises(RequestError, match=f"`{name}` is {WRONG[name]}: use"):
+    with pytest.raises(UsageError, match=f"`{name}` is {WRONG[name]}: use"):
         called(**{**needed, name: WRONG[name]})
 
 
@@ -104,7 +104,7 @@ def test_other_tests_are_in_range_or_undefined(seed):
         cluster_correlation(label.astype(float).tolist(), outcome, **asked),
     ]
     for sides in (groups, label.astype(str).tolist()):
-        with suppress(RequestError):  # some clusters in one group and some in several are refused
+        with suppress(UsageError):  # some clusters in one group and some in several are refused
             found.append(group_means(outcome, sides, **asked))
     table = rng.integers(0, 5, size=rng.integers(2, 4, size=2))
     found.append(association_test(table, n_resamples=30, rng=rng))

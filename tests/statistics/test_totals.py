@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from seeded import generator
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import compare_totals
 from equivox.statistics.totals import pseudo_values
 
@@ -141,7 +141,7 @@ def test_a_large_cluster_counts_for_its_share_of_the_score():
     left = (np.array([1, 1, -1, 3]) - sizes / 2) / 8 / np.sqrt(1 - sizes / 8)
     half = stats.t.ppf(0.975, 64 / 28 - 1) * math.sqrt((left**2).sum())
     assert (found.ci_low, found.ci_high) == pytest.approx((0.5 - half, 0.5 + half))
-    with pytest.raises(RequestError, match="`sizes` is 2: "):
+    with pytest.raises(UsageError, match="`sizes` is 2: "):
         compare_totals(a, b, mean, sizes=2, rng=generator())
 
 
@@ -195,7 +195,7 @@ def test_undefined_says_why():
     assert lost.undefined == "one of the two models has no score on what both answered"
     alone = compare_totals(of([1, 2]), np.array([[1.0, 1], [0, 0]]), mean, rng=generator())
     assert alone.undefined == "a score rests on one cluster alone"
-    with pytest.raises(RequestError, match="`totals_b` has shape"):
+    with pytest.raises(UsageError, match="`totals_b` has shape"):
         compare_totals(of([1, 2]), of([1]), mean, rng=generator())
-    with pytest.raises(RequestError, match="not finite"):
+    with pytest.raises(UsageError, match="not finite"):
         compare_totals(of([1, math.nan]), of([1, 2]), mean, rng=generator())

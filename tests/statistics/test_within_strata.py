@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.statistics import association_test, association_within_strata
 from equivox.statistics import within_strata as module
 
@@ -166,11 +166,11 @@ def test_neither_names_nor_order_matter_and_p_is_a_probability(
     ],
 )
 def test_what_is_no_table_of_strata_is_refused(have: object, members: object, hint: str) -> None:
-    with pytest.raises(RequestError, match=hint):
+    with pytest.raises(UsageError, match=hint):
         association_within_strata(have, members, rng=RNG)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("times", [[1, 2], [-1]])
 def test_each_row_needs_a_count_of_its_own_from_0(times: list[int]) -> None:
-    with pytest.raises(RequestError, match="`times` must hold a count for each of the 1 strata"):
+    with pytest.raises(UsageError, match="`times` must hold a count for each of the 1 strata"):
         association_within_strata([[1, 0]], [[1, 1]], times=times, rng=RNG)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from commands import Cli
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.media import encode_audio
 from equivox.core.task import Task
 from equivox.tasks.registry import resolve_tasks
@@ -187,7 +187,7 @@ def test_two_files_may_not_declare_the_same_task_differently(clip_corpus: Corpus
     first = clip_corpus()
     second = tmp_path / "second.yaml"
     second.write_text(first.read_text() + "cluster: gender\n")
-    with pytest.raises(RequestError, match="two different tasks"):
+    with pytest.raises(UsageError, match="two different tasks"):
         resolve_tasks(f"{first},{second}")
     assert len(resolve_tasks(f"{first},{first}")) == 5
 

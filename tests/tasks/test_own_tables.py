@@ -22,7 +22,7 @@ from PIL import Image
 
 from equivox import FunctionEngine, ScoringOptions, measure
 from equivox.compare.runs import open_comparison
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.dataset_builders.opening import open_corpus, open_unread
 from equivox.engines import EngineIdentity, Request
 from equivox.report.checks import Check, list_run_checks
@@ -214,7 +214,7 @@ def test_rows_that_share_a_unit_that_nobody_named_are_refused(
     } | more  # fmt: skip
     rows = [{name: make(i) for name, make in made.items()} for i in range(24)]
     text = "group: sex\ncolumns: {sex: gender}\n" + QUESTION.replace("{name}", "")
-    with pytest.raises(RequestError, match=re.escape(told)) if told else nullcontext():
+    with pytest.raises(UsageError, match=re.escape(told)) if told else nullcontext():
         load_task_file(task_file(tmp_path, text, rows))
     for unit in ("who", "item", "speaker"):
         (task,) = load_task_file(task_file(tmp_path, f"cluster: {unit}\n{text}", rows))
@@ -222,7 +222,7 @@ def test_rows_that_share_a_unit_that_nobody_named_are_refused(
     if set(more) <= {"name"}:
         part = [row | {"part": "one" if i < 8 else "other"} for i, row in enumerate(rows)]
         load_task_file(task_file(tmp_path, f"where: {{part: one}}\n{text}", part))
-        with pytest.raises(RequestError, match="share a"):
+        with pytest.raises(UsageError, match="share a"):
             load_task_file(task_file(tmp_path, f"where: {{part: [other]}}\n{text}", part))
 
 
@@ -421,7 +421,7 @@ def test_files_of_a_row_that_cannot_be_swapped_are_one_line(tmp_path: Path) -> N
         (FACES.replace("{his}", "{hers}"), rows, "column 'hers' is missing"),
         (FACES.replace("{his}", "{her} or {his}"), rows, "swap `path` by columns of them"),
     ):
-        with pytest.raises(RequestError, match=re.escape(told)):
+        with pytest.raises(UsageError, match=re.escape(told)):
             (task,) = load_task_file(task_file(tmp_path, text, changed, "faces.csv"))
             open_corpus(task.data, None)
 
@@ -431,7 +431,7 @@ def test_values_may_declare_the_groups_of_swapped_files(tmp_path: Path) -> None:
     (task,) = load_task_file(task_file(tmp_path, f"values: {{gender: [female, male]}}\n{FACES}", rows, "faces.csv"))
     assert len(open_corpus(task.data, None).samples) == 20
     (task,) = load_task_file(task_file(tmp_path, f"values: {{gender: [woman, male]}}\n{FACES}", rows, "faces.csv"))
-    with pytest.raises(RequestError, match=r"`values` does not declare 'female' \(10 rows\) of gender"):
+    with pytest.raises(UsageError, match=r"`values` does not declare 'female' \(10 rows\) of gender"):
         open_corpus(task.data, None)
 
 
@@ -443,7 +443,7 @@ def test_two_files_of_one_name_that_mean_other_rows_are_not_asked_about_the_same
     other.write_text(text)
     assert "name: fire" in text and len(resolve_tasks(f"{file},{other}")) == 2
     other.write_text(text.replace("'1'", "'2'"))
-    with pytest.raises(RequestError, match="two different tables are called cvs; give one of the files another `name`"):
+    with pytest.raises(UsageError, match="two different tables are called cvs; give one of the files another `name`"):
         resolve_tasks(f"{file},{other}")
 
 
@@ -604,7 +604,7 @@ def test_a_new_task_file_runs_as_it_is(tmp_path: Path, equivox: Cli, more: dict[
     assert "DIFFERENCE FOUND" in out
     assert "exists already" in equivox.refused("tasks", "new", path)
     assert equivox("tasks", "new")[0] == 2
-    with pytest.raises(RequestError, match="a table ends in"):
+    with pytest.raises(UsageError, match="a table ends in"):
         look_at(tmp_path / "table.docx")
 
 
@@ -722,7 +722,7 @@ def test_a_conversation_in_a_table_is_asked_by_what_the_user_says_and_never_as_i
     assert result.to_pandas("responses")["status"].value_counts().to_dict() == {"parsed": 24, "failed": 2}
     # What no part names is not there, and the line says what is.
     file.write_text(file.read_text().replace('"{text}"', '"{messages}"'))
-    with pytest.raises(RequestError, match=r"needs the column 'messages'.*messages\.1\.content"):
+    with pytest.raises(UsageError, match=r"needs the column 'messages'.*messages\.1\.content"):
         _asked(file)
 
 
@@ -832,7 +832,7 @@ def test_a_column_in_braces_that_is_no_placeholder_is_refused(tmp_path: Path) ->
     ):
         question = QUESTION.replace("{cv} Should we invite {name}?", said)
         (task,) = load_task_file(task_file(tmp_path, f"group: gender\n{question}", rows))
-        with pytest.raises(RequestError, match=told) if told else nullcontext():
+        with pytest.raises(UsageError, match=told) if told else nullcontext():
             measure("simulated:biased", task, output=tmp_path / "run", options=ScoringOptions(n_resamples=99))
         assert (tmp_path / "run").exists() is (not told)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from equivox.core.errors import RequestError, RunError, StorageError, nearest
+from equivox.core.errors import RunError, StorageError, UsageError, nearest
 from equivox.core.files import refuse_unusable_folder, whole_folder
 from equivox.core.lazy import datasets
 from equivox.core.media import sha256
@@ -63,7 +63,7 @@ def scalar(task: Task, score: Score) -> float:
 
 
 def corpus_tasks(name: str) -> list[Task]:
-    """Return the tasks on the corpus `name` or on its parts, or those of a task file; RequestError for other names."""
+    """Return the tasks on the corpus `name` or on its parts, or those of a task file; UsageError for other names."""
     if name.endswith((".yaml", ".yml")):
         return resolve_tasks(name)
     # Tasks with stand-ins for tools are for simulated models; those without a scalar have nothing to submit.
@@ -75,7 +75,7 @@ def corpus_tasks(name: str) -> list[Task]:
     ]
     if not tasks:
         known = sorted({source_corpus(task) for task in builtin_tasks().values()})
-        raise RequestError(
+        raise UsageError(
             f"no task reads a corpus {name!r}{nearest(name, known)}; known: {', '.join(known)}, a task file, or a run"
         )
     return tasks
@@ -92,7 +92,7 @@ def write_dataset(
 ) -> tuple[dict[str, int], CorpusFacts]:
     """Write the corpus `name`, found through `data`, to the folder `output`, whole or not at all.
 
-    Returns the number of rows of each configuration, and the facts about the corpus. Raises RequestError if `output`
+    Returns the number of rows of each configuration, and the facts about the corpus. Raises UsageError if `output`
     contains anything that was not written by this function.
     """
     tasks = corpus_tasks(name)
@@ -143,7 +143,7 @@ def row_sets(corpus: Corpus, tasks: Sequence[Task]) -> list[RowSet]:
     """Group tasks by the rows that they use."""
     chosen = {task.name: tuple(samples_of(corpus, task)) for task in tasks}
     if empty := next((name for name, samples in chosen.items() if not samples), None):
-        raise RequestError(f"{empty}: the corpus {corpus.name} has no sample for it; there is nothing to publish")
+        raise UsageError(f"{empty}: the corpus {corpus.name} has no sample for it; there is nothing to publish")
     found = split_by(tasks, lambda task: tuple(sample.sample_id for sample in chosen[task.name])).values()
     return [
         RowSet(corpus.name if len(found) == 1 else config_name(first.name), (first, *others), chosen[first.name])
@@ -228,21 +228,21 @@ def _row(sample: Sample, kind: str | None) -> dict[str, Any]:
 def folder_being_written(output: Path, *, apart_from: Path | None = None) -> Iterator[Path]:
     """Yield an empty folder that becomes `output` in the end; it is deleted after an error.
 
-    It replaces the folder of an earlier push. RequestError if `output` exists and is not from one, is or contains the
+    It replaces the folder of an earlier push. UsageError if `output` exists and is not from one, is or contains the
     folder `apart_from`, or if the disk refuses a write.
     """
     target = output.absolute()
     if not target.name or target.name == "..":
-        raise RequestError(f"`output` {output} is not a named folder; name a new folder")
+        raise UsageError(f"`output` {output} is not a named folder; name a new folder")
     if apart_from is not None and apart_from.resolve().is_relative_to(target.resolve()):
-        raise RequestError(f"`output` {output} holds the run itself; name another folder")
+        raise UsageError(f"`output` {output} holds the run itself; name another folder")
     refuse_unusable_folder(output, "output")
     if output.is_dir() and any(output.iterdir()) and not (output / RECORD).is_file():
-        raise RequestError(f"`output` {output} holds files that were not written here; name a new or empty folder")
+        raise UsageError(f"`output` {output} holds files that were not written here; name a new or empty folder")
     try:
         with whole_folder(target) as partial:
             yield partial
     except (StorageError, OSError) as error:
         cause = error if isinstance(error, OSError) else error.__cause__
         reason = (cause.strerror if isinstance(cause, OSError) else None) or error
-        raise RequestError(f"`output`: cannot write {output} ({reason}); choose another folder") from error
+        raise UsageError(f"`output`: cannot write {output} ({reason}); choose another folder") from error

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from equivox.core.errors import RequestError, RunError
+from equivox.core.errors import RunError, UsageError
 
 HUB = "hf://datasets/"
 """The beginning of the address of a data set on the Hub: hf://datasets/OWNER/NAME, with @REVISION if need be."""
@@ -36,7 +36,7 @@ RepoType = Literal["model", "dataset"]
 
 
 def check_repo(repo: str) -> None:
-    """Raise RequestError unless `repo` is written owner/name according to the Hub's rules."""
+    """Raise UsageError unless `repo` is written owner/name according to the Hub's rules."""
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils._validators import validate_repo_id
 
@@ -46,7 +46,7 @@ def check_repo(repo: str) -> None:
     except HFValidationError:
         valid = False
     if not valid:
-        raise RequestError(
+        raise UsageError(
             f"`repo` is written owner/name, with letters, digits and - _ . of at most 96 characters, got {repo!r}"
         )
 
@@ -67,7 +67,7 @@ def upload(
 
     Files that the Hub already has are not sent again. With `create_repo` the folder is the whole of the repository:
     `OWN_FILES` there that are not in it are deleted in the same commit. With `gated`, users must ask before they see
-    the data. RequestError if the Hub refuses (not logged in, no such repository, no right to write); RunError if it
+    the data. UsageError if the Hub refuses (not logged in, no such repository, no right to write); RunError if it
     cannot be reached or is busy.
     """
     from huggingface_hub import HfApi, get_token
@@ -75,9 +75,9 @@ def upload(
     check_repo(repo)
     again = f"the files are complete in {folder}; give the same command again"
     if _offline():
-        raise RequestError(f"HF_HUB_OFFLINE is set, so nothing is uploaded; unset it: {again}")
+        raise UsageError(f"HF_HUB_OFFLINE is set, so nothing is uploaded; unset it: {again}")
     if get_token() is None:
-        raise RequestError(f"not logged in to the Hub; run `hf auth login` or set HF_TOKEN: {again}")
+        raise UsageError(f"not logged in to the Hub; run `hf auth login` or set HF_TOKEN: {again}")
     api = HfApi(library_name="equivox")
     with _in_one_line(repo, again):
         if create_repo:
@@ -101,7 +101,7 @@ def upload(
 def downloaded(address: str) -> Iterator[Path]:
     """Yield a temporary folder with the files of a data set on the Hub, such as a run that `equivox data push` sent.
 
-    `address` is hf://datasets/OWNER/NAME or hf://datasets/OWNER/NAME@REVISION. RequestError for another address, and if
+    `address` is hf://datasets/OWNER/NAME or hf://datasets/OWNER/NAME@REVISION. UsageError for another address, and if
     the Hub refuses; RunError if it cannot be reached.
     """
     from huggingface_hub import snapshot_download
@@ -109,7 +109,7 @@ def downloaded(address: str) -> Iterator[Path]:
     repo, _, revision = address.removeprefix(HUB).strip("/").partition("@")
     check_repo(repo)
     if _offline():
-        raise RequestError(f"HF_HUB_OFFLINE is set, so {repo} is not fetched; unset it, or name a folder")
+        raise UsageError(f"HF_HUB_OFFLINE is set, so {repo} is not fetched; unset it, or name a folder")
     with TemporaryDirectory(prefix="equivox-hub-") as made:
         with _in_one_line(repo, "nothing was kept; give the same command again", reading=True):
             snapshot_download(repo, repo_type="dataset", revision=revision or None, local_dir=made)
@@ -136,9 +136,9 @@ def _in_one_line(repo: str, again: str, *, reading: bool = False) -> Iterator[No
     try:
         yield
     except OfflineModeIsEnabled:
-        raise RequestError(f"the Hub is switched off here (HF_HUB_OFFLINE); {again}") from None
+        raise UsageError(f"the Hub is switched off here (HF_HUB_OFFLINE); {again}") from None
     except RepositoryNotFoundError:
-        raise RequestError(
+        raise UsageError(
             f"the Hub has no repository {repo}, or this token may not see it; make it, or log in as its owner: {again}"
         ) from None
     except HfHubHTTPError as error:
@@ -176,15 +176,15 @@ def _doing(repo: str, reading: bool) -> str:
     return f"the download of {repo}" if reading else f"the upload to {repo}"
 
 
-def _refused(repo: str, error: BaseException, again: str, reading: bool) -> RequestError | RunError:
+def _refused(repo: str, error: BaseException, again: str, reading: bool) -> UsageError | RunError:
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status == 401:
-        return RequestError(f"the Hub does not accept this token; run `hf auth login` again: {again}")
+        return UsageError(f"the Hub does not accept this token; run `hf auth login` again: {again}")
     if status == 403:
         may = "read" if reading else "write to"
-        return RequestError(f"this token may not {may} {repo}; use one with {may.split()[0]} access: {again}")
+        return UsageError(f"this token may not {may} {repo}; use one with {may.split()[0]} access: {again}")
     if status == 404:
-        return RequestError(f"the Hub has no repository {repo}, or this token may not see it: {again}")
+        return UsageError(f"the Hub has no repository {repo}, or this token may not see it: {again}")
     if status == 429:
         return RunError(f"the Hub limits requests; wait some minutes: {again}")
     if status is not None and status >= 500:
@@ -196,17 +196,17 @@ def _refused(repo: str, error: BaseException, again: str, reading: bool) -> Requ
 def listed_runs(folder: Path) -> list[str]:
     """Return the addresses of the runs that a downloaded board lists, each once, in order; [] if it lists none yet.
 
-    RequestError for a line that is no address on the Hub: a list of strangers names no files of this machine.
+    UsageError for a line that is no address on the Hub: a list of strangers names no files of this machine.
     """
     path = folder / LIST
     if not path.is_file():
         return []
     if path.is_symlink() or path.stat().st_size > 100 * MOST_RUNS:
-        raise RequestError(f"{LIST} of the board is a link or too long; it lists at most {MOST_RUNS:,} runs")
+        raise UsageError(f"{LIST} of the board is a link or too long; it lists at most {MOST_RUNS:,} runs")
     lines = [line.strip() for line in path.read_text("utf-8", errors="replace").splitlines()]
     found = list(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
     if strange := next((line for line in found if not _ADDRESS.fullmatch(line)), None):
-        raise RequestError(f"{LIST} of the board has {strange[:80]!r}, which is no run on the Hub; take the line out")
+        raise UsageError(f"{LIST} of the board has {strange[:80]!r}, which is no run on the Hub; take the line out")
     return found[:MOST_RUNS]
 
 
@@ -214,7 +214,7 @@ def submit_to_board(written: Path, repo: str, board: str) -> tuple[str, str]:
     """Upload a run that was written for the Hub, and ask the board `board` to list it, by a pull request.
 
     Returns the address of the run, with its commit, and that of the pull request, empty if the board lists the run
-    already. The run is public, because everybody verifies it. RequestError and RunError as `upload`.
+    already. The run is public, because everybody verifies it. UsageError and RunError as `upload`.
     """
     commit = upload(
         written, repo, repo_type="dataset", message="Run, written by equivox", private=False, create_repo=True

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.files import file_hash, read_document, read_table, write_document, write_table
 from equivox.core.lazy import pa, pq
 from equivox.core.redact import redacted_text, refuse_secrets, without_places
@@ -61,7 +61,7 @@ def write_run(run: Path, output: Path, *, repo: str) -> dict[str, int]:
 
     Spoken answers stay behind, because a voice can be a person's; their transcripts are among the responses.
 
-    The copy is a run: `equivox score` works on it. RequestError for a run without scores, one whose scores are older
+    The copy is a run: `equivox score` works on it. UsageError for a run without scores, one whose scores are older
     than its responses, and where a secret would be published.
     """
     manifest = public_manifest(read_manifest(run))
@@ -99,11 +99,11 @@ def write_run(run: Path, output: Path, *, repo: str) -> dict[str, int]:
 
 
 def refuse_unfinished(run: Path) -> None:
-    """Raise RequestError if the scores do not belong to the responses: the run was resumed and stopped."""
+    """Raise UsageError if the scores do not belong to the responses: the run was resumed and stopped."""
     scored = read_document(run / "scores.json").get("answered")
     answered = count_answered(run)
     if scored is not None and scored != answered:
-        raise RequestError(
+        raise UsageError(
             f"{run} has {answered} responses, but its scores cover {scored}: the run was interrupted; repeat "
             f"the run's command, or use `equivox score {run}`"
         )
@@ -125,9 +125,9 @@ def _redact_files(folder: Path) -> None:
 
 
 def refuse_private_settings(annotator: Mapping[str, Any]) -> None:
-    """Raise RequestError for an annotator with private settings: its annotations are found by all its settings."""
+    """Raise UsageError for an annotator with private settings: its annotations are found by all its settings."""
     if without_places(annotator["settings"]) != annotator["settings"]:
-        raise RequestError(
+        raise UsageError(
             f"the annotator {annotator['name']} of this run has private settings (a URL with credentials, "
             f"a secret, or a path) in the keys of its annotations; annotate again without them: "
             f"`equivox annotate RUN --annotator {annotator['name']}`"

@@ -17,7 +17,7 @@ import yaml
 
 from equivox.annotate.rules import FOR_SIMULATED, is_exact, misread_by_rules
 from equivox.audit.stored import AdjustedScore, StoredAudit, stored_audits
-from equivox.core.errors import RequestError, nearest
+from equivox.core.errors import UsageError, nearest
 from equivox.core.files import write_text
 from equivox.core.redact import redacted_text
 from equivox.core.scores import Score, left_out_of, unusual_options
@@ -84,19 +84,19 @@ def write_submission(wish: Wish) -> tuple[dict[str, float], dict[str, str], dict
     """Write all files of a submission to a folder, whole or not at all.
 
     Returns the scalars by task id, why others were left out, and the marks of the results with their reasons.
-    RequestError if the run must not be submitted as it is, with the mark that would allow it.
+    UsageError if the run must not be submitted as it is, with the mark that would allow it.
     """
     _refuse_old_hub()
     if unknown := sorted(wish.marks - set(MARKS)):
-        raise RequestError(f"`mark` is one of {', '.join(MARKS)}, got {unknown[0]!r}{nearest(unknown[0], MARKS)}")
+        raise UsageError(f"`mark` is one of {', '.join(MARKS)}, got {unknown[0]!r}{nearest(unknown[0], MARKS)}")
     check_repo(wish.model_repo)
     if not _LEAST_COVERAGE <= wish.min_coverage <= 1:
-        raise RequestError(
+        raise UsageError(
             f"`min-coverage` is a share from {_LEAST_COVERAGE:g}, the floor of every score, to 1, got "
             f"{wish.min_coverage:g}; to submit with less, `--mark low-coverage`"
         )
     if wish.source_url is not None and not wish.source_url.startswith(("https://", "http://")):
-        raise RequestError(f"`source-url` is a page's address, https://…, got {wish.source_url!r}")
+        raise UsageError(f"`source-url` is a page's address, https://…, got {wish.source_url!r}")
     tasks = {task.name: task for task in read_tasks(wish.run)}
     benchmarks = _benchmarks(wish, list(tasks.values()))
     manifest = public_manifest(read_manifest(wish.run))
@@ -115,7 +115,7 @@ def write_submission(wish: Wish) -> tuple[dict[str, float], dict[str, str], dict
     marked = _judge(wish, manifest, tasks, scores, benchmarks, left_out, short)
     values = {task_id: value for task_id, value in values.items() if task_id not in left_out}
     if not values:
-        raise RequestError(f"{wish.run} has no defined score to submit")
+        raise UsageError(f"{wish.run} has no defined score to submit")
     defined = {task_id: scores[task_id] for task_id in values}
     with folder_being_written(wish.output, apart_from=wish.run) as partial:
         (partial / RESULTS).mkdir()
@@ -134,7 +134,7 @@ def _benchmarks(wish: Wish, tasks: Sequence[Task]) -> dict[str, str]:
     """Return the benchmark of each source corpus: the repository of its data set."""
     corpora = list(dict.fromkeys(source_corpus(task) for task in tasks))
     if len(corpora) > 1 and "{corpus}" not in wish.benchmark:
-        raise RequestError(
+        raise UsageError(
             f"the run has {len(corpora)} corpora ({', '.join(corpora)}), each a benchmark of its own; "
             "write `{corpus}` in `benchmark`, as in org/equivox-{corpus}"
         )
@@ -145,11 +145,11 @@ def _benchmarks(wish: Wish, tasks: Sequence[Task]) -> dict[str, str]:
 
 
 def _refuse_old_hub() -> None:
-    """Raise RequestError if the installed huggingface_hub cannot write entries of a leaderboard."""
+    """Raise UsageError if the installed huggingface_hub cannot write entries of a leaderboard."""
     import huggingface_hub
 
     if not hasattr(huggingface_hub, "EvalResultEntry"):
-        raise RequestError(
+        raise UsageError(
             f"`submit` needs huggingface_hub {LEAST_HUB} or newer, this is {huggingface_hub.__version__}; submit from "
             "another environment"
         )
@@ -184,7 +184,7 @@ def _judge(
     left_out: Mapping[str, str],
     short: Mapping[str, str],
 ) -> dict[str, str]:
-    """Return the reason for each mark; RequestError for the first reason that was not allowed."""
+    """Return the reason for each mark; UsageError for the first reason that was not allowed."""
     reasons: dict[str, str] = {}
     if left_out:
         n = len({*scores, *left_out})
@@ -196,7 +196,7 @@ def _judge(
         reasons["modified-data"] = "; ".join(changes)
     for mark, reason in reasons.items():
         if mark not in wish.marks:
-            raise RequestError(
+            raise UsageError(
                 f"the run is not submitted: {reason}; repeat it without this problem, or add `--mark {mark}`"
             )
     return reasons
@@ -239,7 +239,7 @@ def departures(
 def _published(wish: Wish, repo: str) -> dict[str, str] | None:
     """Return the fingerprints in the record of a data set in a neighbouring folder; None if there is none.
 
-    RequestError for a record that cannot be read.
+    UsageError for a record that cannot be read.
     """
     path = wish.output.parent / repo.replace("/", "--") / RECORD
     if not path.is_file():
@@ -247,7 +247,7 @@ def _published(wish: Wish, repo: str) -> dict[str, str] | None:
     try:
         return dict(json.loads(path.read_text("utf-8")).get("corpora", {}))
     except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise RequestError(
+        raise UsageError(
             f"{path} is no record of a data set ({error}); write it again by `equivox data push`, or remove the folder"
         ) from None
 

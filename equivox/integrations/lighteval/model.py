@@ -16,7 +16,7 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 from lighteval.utils.cache_management import SampleCache
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.engines import engine_of
 from equivox.integrations.lighteval.runs import MODEL, Runs, Settings, one_line
 from equivox.integrations.lighteval.table import MediaDoc, lighteval_tasks
@@ -37,8 +37,8 @@ class EquivoxModel(LightevalModel):  # type: ignore[misc]
             self._model = self._runs.settings.model or config.model_name
             try:
                 engine_of(self._model)
-            except RequestError as error:
-                raise RequestError(f"{error}; {MODEL} says which model {config.model_name!r} is") from error
+            except UsageError as error:
+                raise UsageError(f"{error}; {MODEL} says which model {config.model_name!r} is") from error
 
     @property
     def tokenizer(self) -> Any:
@@ -53,7 +53,7 @@ class EquivoxModel(LightevalModel):  # type: ignore[misc]
             for doc in docs:
                 name = _task_name(doc)
                 if name not in known:
-                    raise RequestError(f"{name} is not a task of equivox; use another model for it")
+                    raise UsageError(f"{name} is not a task of equivox; use another model for it")
                 wanted.setdefault(name, []).append(doc.specific["position"])
             tasks = [task for name, task in known.items() if name in wanted]
             with progress_bars(quiet=False) as progress:

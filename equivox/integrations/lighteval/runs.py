@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from equivox.annotate import RULES, annotator_name, open_annotator
-from equivox.core.errors import EquivoxError, RequestError
+from equivox.core.errors import EquivoxError, UsageError
 from equivox.core.files import cache_folder, write_table
 from equivox.core.lazy import pa
 from equivox.core.plain import split_by
@@ -110,7 +110,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
-        """Return the settings in the environment; RequestError for an invalid number.
+        """Return the settings in the environment; UsageError for an invalid number.
 
         >>> Settings.from_environment({"EQUIVOX_DATA": "sample", "EQUIVOX_LIMIT": "24"}).limit
         24
@@ -134,7 +134,7 @@ def _whole(given: Mapping[str, str], name: str, *, least: int) -> int | None:
     except ValueError:
         number = least - 1
     if number < least:
-        raise RequestError(f"{name} must be a whole number from {least} up, got {given[name]!r}; or leave it out")
+        raise UsageError(f"{name} must be a whole number from {least} up, got {given[name]!r}; or leave it out")
     return number
 
 
@@ -178,7 +178,7 @@ class Runs:
         """Return the folder with the requests of `task` as parquet, in the order of its plan, written on first use.
 
         Its name contains a digest of its content, so that caches by folder name are never outdated. Media are named,
-        not included. Raises RequestError if the data, the annotator or a tool of the task is missing.
+        not included. Raises UsageError if the data, the annotator or a tool of the task is missing.
         """
         refuse_unable([task], ["hidden states"], "lighteval")
         with freed(open_annotator(self.settings.annotator)) as annotator:
@@ -243,11 +243,11 @@ class Runs:
     def _plan(self, tasks: Sequence[Task], identity: EngineIdentity) -> Plan:
         try:
             opened = open_corpora(tasks, self.settings.data, self._corpora)
-        except RequestError as error:
+        except UsageError as error:
             if self.settings.data is not None:
                 raise
             corpus = tasks[0].data.corpus
-            raise RequestError(
+            raise UsageError(
                 f"{tasks[0].name} reads the corpus {corpus}: set {DATA}=sample for the embedded sample, or {DATA}=DIR "
                 f"with DIR from `equivox data build`"
             ) from error

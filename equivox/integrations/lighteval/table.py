@@ -20,7 +20,7 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.lighteval_task import LightevalTaskConfig
 from lighteval.tasks.requests import Doc, SamplingMethod
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.scores import Score
 from equivox.core.task import Task
 from equivox.core.variants import GREEDILY, with_sampling
@@ -85,7 +85,7 @@ class _Config(LightevalTaskConfig):  # type: ignore[misc]
     def hf_repo(self) -> str:
         with one_line():
             if self.num_fewshots:
-                raise RequestError(
+                raise UsageError(
                     f"{self.name}|{self.num_fewshots} asks for {self.num_fewshots} examples, which would answer for "
                     f"the model; give {self.name} alone"
                 )
@@ -195,7 +195,7 @@ class _Evaluation:
         for task in tasks:
             (run, *more) = {answer.run for answer in self._answers[task.name]}
             if more:
-                raise RequestError(f"{task.name}: answers of several models are mixed; evaluate one model at a time")
+                raise UsageError(f"{task.name}: answers of several models are mixed; evaluate one model at a time")
             if run is None:
                 foreign.append(task)
             else:

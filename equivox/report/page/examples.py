@@ -19,7 +19,7 @@ Pair = list[dict[str, Any]]
 def find_examples(runs: Sequence[ComparedRun], wanted: int, data: str | None) -> dict[tuple[str, str], list[Pair]]:
     """Return `wanted` pairs of answers for each difference, by model and task, with their recordings or pictures.
 
-    `data` is where the corpora are now. RequestError where a recording or picture is not there.
+    `data` is where the corpora are now. UsageError where a recording or picture is not there.
     """
     corpora: Corpora = {}
     examples: dict[tuple[str, str], list[Pair]] = {}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from equivox.core.endings import TRUNCATED
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.lazy import NDArray, np, pa, pandas, pc
 from equivox.core.redact import redacted_text
 from equivox.core.samples import ENDED
@@ -43,7 +43,7 @@ class RunTables:
 
     @classmethod
     def read(cls, folder: Path, annotator: str) -> RunTables:
-        """Return the tables of a run; RequestError if it has no plan, DamageError if a file cannot be read."""
+        """Return the tables of a run; UsageError if it has no plan, DamageError if a file cannot be read."""
         responses = Store(folder / "responses", response_schema()).table(("key", "text", "error", ENDED, "sound"))
         annotations = Store(annotations_folder(folder, annotator), annotation_schema())
         read = annotations.table(("response_key", "status", "output"))
@@ -172,7 +172,7 @@ class Answers:
 def _read_samples(run: RunTables, task: Task, plan: pa.Table) -> tuple[pa.Table | None, str | None]:
     try:
         opened = open_samples(run.folder, [task], run.annotator)[task.name]
-    except RequestError as error:
+    except UsageError as error:
         return None, redacted_text(str(error))
     wanted = [name for name in opened.columns if name == "key" or name.startswith(("status", VALUES))]
     table = opened.read(wanted)

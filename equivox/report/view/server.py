@@ -25,7 +25,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from equivox.core.errors import EquivoxError, RequestError
+from equivox.core.errors import EquivoxError, UsageError
 from equivox.core.redact import redacted_text
 from equivox.report.view.shown import Shown, open_shown
 from equivox.run.opening import LeftOut
@@ -61,7 +61,7 @@ class Explorer:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def open(self) -> Shown:
-        """Return the runs as they are now; RequestError if none of them can be read."""
+        """Return the runs as they are now; UsageError if none of them can be read."""
         watched = ("manifest.json", "plan.parquet", "responses", "annotations", "scores.json")
         paths = [folder / name for folder in self.folders for name in watched]
         with self._lock:
@@ -157,7 +157,7 @@ def application(explorer: Explorer, *, host: str = "127.0.0.1") -> Starlette:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; RequestError if the port is taken or the host is none of this machine's."""
+    """Return a socket that listens; UsageError if the port is taken or the host is none of this machine's."""
     opened = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -165,7 +165,7 @@ def listen(host: str, port: int) -> socket.socket:
         opened.listen(128)
     except OSError as error:
         opened.close()
-        raise RequestError(
+        raise UsageError(
             f"cannot listen on {host}:{port}: {str(error.strerror or error).lower()}; give another `--port` "
             "(0 takes a free one) or `--host`"
         ) from error
@@ -182,7 +182,7 @@ def serve(
 ) -> None:
     """Serve the page of the runs in `folders` until it is interrupted.
 
-    `ready` is called with its address and the folders that cannot be read. RequestError if none can be.
+    `ready` is called with its address and the folders that cannot be read. UsageError if none can be.
     """
     import uvicorn
 

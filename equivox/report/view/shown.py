@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from equivox.compare.runs import ComparedRun, caveats_of, compared_run, open_comparison
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.text import how_many
 from equivox.engines import model_label
 from equivox.report.details import list_score_tables
@@ -56,7 +56,7 @@ class Shown:
         """Return a page of answers as plain values.
 
         `given` has the `task` as `RUN/NAME`, the number of the `page`, and filters: `group`, `status`, `value` and
-        `search`. Pairs of groups that differ in what is searched for come first. RequestError for an unknown task.
+        `search`. Pairs of groups that differ in what is searched for come first. UsageError for an unknown task.
         """
         answers, value, page = self._open_answers(given), given.get("value", ""), given.get("page", "0")
         run = next(run for run in self.runs if run.folder == answers.run.folder)
@@ -75,7 +75,7 @@ class Shown:
         }
 
     def read_medium(self, given: Mapping[str, str]) -> tuple[bytes, str]:
-        """Return a recording or picture and its type: the `number`th of a `row` of a `task`; RequestError without."""
+        """Return a recording or picture and its type: the `number`th of a `row` of a `task`; UsageError without."""
         row, number = (int(given[name]) if given.get(name, "").isdecimal() else -1 for name in ("row", "number"))
         return read_medium(self._open_answers(given), row, number, self.data, self.corpora)
 
@@ -85,7 +85,7 @@ class Shown:
             runs = {f"{number}/": run.folder for number, run in enumerate(self.runs) if run.folder in self.tables}
             tasks = {f"{at}{task.name}": (folder, task) for at, folder in runs.items() for task in read_tasks(folder)}
             if named not in tasks:
-                raise RequestError("there are no answers to this task yet; load the page again")
+                raise UsageError("there are no answers to this task yet; load the page again")
             folder, task = tasks[named]
             self.answers[named] = Answers.read(self.tables[folder], task)
         return self.answers[named]
@@ -94,10 +94,10 @@ class Shown:
 def open_shown(folders: Sequence[Path], data: str | None = None) -> Shown:
     """Return some runs, scored or not, as far as they are; one that cannot be read is a caveat with its reason.
 
-    RequestError if none can be read, or if a run is given twice. Nothing is written into the runs.
+    UsageError if none can be read, or if a run is given twice. Nothing is written into the runs.
     """
     if len({folder.resolve() for folder in folders}) < len(folders):
-        raise RequestError("`view` was given a run twice; name each once")
+        raise UsageError("`view` was given a run twice; name each once")
     tables: dict[Path, RunTables] = {}
 
     def check(folder: Path) -> None:
@@ -108,7 +108,7 @@ def open_shown(folders: Sequence[Path], data: str | None = None) -> Shown:
 
     usable, left_out = usable_runs(by_name(folders), check)
     if not usable:
-        raise RequestError("; ".join(caveats_of(left_out)))
+        raise UsageError("; ".join(caveats_of(left_out)))
     runs, caveats = _open_runs([folder for folder, _ in usable])
     return Shown(runs, [*caveats_of(left_out), *caveats], tables, left_out, data)
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from letters.corpus import NAMES
 
@@ -27,7 +27,7 @@ class Flatterer(Engine):
         """Refuse what is not about one of the names."""
         for request in requests:
             if not any(name in request.text for names in NAMES.values() for name in names):
-                raise RequestError(f"the flatterer knows nobody in {request.text!r}; use the task letters:praise")
+                raise UsageError(f"the flatterer knows nobody in {request.text!r}; use the task letters:praise")
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
         """Yield a letter for each request."""
@@ -42,5 +42,5 @@ def open_flatterer(arguments: Mapping[str, Any]) -> Flatterer:
     """Praises women more: flatterer:extra=1."""
     extra = arguments.get("extra", 0)
     if set(arguments) - {"extra"} or not isinstance(extra, int) or not 0 <= extra <= 3:
-        raise RequestError(f"the flatterer takes extra=0 to extra=3, got {dict(arguments)}")
+        raise UsageError(f"the flatterer takes extra=0 to extra=3, got {dict(arguments)}")
     return Flatterer(extra)

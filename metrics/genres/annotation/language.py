@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.metrics.genres.annotation.parsers import Doc, Token, words
 
 VERSION = "1"
@@ -75,11 +75,11 @@ def read_passage(doc: Doc, characters: Sequence[Character], *, paper_compat: boo
 
     Raises
     ------
-    RequestError
+    UsageError
         Two characters have the same name.
     """
     if len({character.name for character in characters}) != len(characters):
-        raise RequestError(f"two characters are called {characters[0].name!r}; give each a name of their own")
+        raise UsageError(f"two characters are called {characters[0].name!r}; give each a name of their own")
     resolver = _Resolver(characters)
     sentences: dict[str, list[str]] = {character.name: [] for character in characters}
     counted: dict[str, list[list[str]]] = {character.name: [] for character in characters}

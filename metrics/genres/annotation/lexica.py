@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.task import digest
 from equivox.dataset_builders.word_lists import lexicon_folder, lexicon_source, read_lexicon
 
@@ -41,7 +41,7 @@ EmotionLexicon = Mapping[str, frozenset[str]]
 def read_emotions(path: Path | None = None, sha256: str = "") -> EmotionLexicon:
     """Return the emotion lexicon from a file, from `equivox data build`, or from the package NRCLex.
 
-    RequestError if none of these exists, or if the list found is another one.
+    UsageError if none of these exists, or if the list found is another one.
     """
     source = lexicon_source("nrc")
     if path is None and not (lexicon_folder() / source.file_name).is_file():
@@ -80,7 +80,7 @@ def parse_emotions(text: str) -> dict[str, frozenset[str]]:
             continue
         fields = line.split("\t")
         if len(fields) != 3 or fields[1] not in CATEGORIES or fields[2] not in {"0", "1"}:
-            raise RequestError(f"line {number} of the emotion lexicon is {line!r}; expected word, category and 0 or 1")
+            raise UsageError(f"line {number} of the emotion lexicon is {line!r}; expected word, category and 0 or 1")
         if fields[2] == "1":
             found.setdefault(fields[0], set()).add(fields[1])
     return {word: frozenset(categories) for word, categories in found.items()}
@@ -140,7 +140,7 @@ def parse_traits(text: str) -> TraitLexicon:
     reader = csv.DictReader(io.StringIO(text))
     missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
     if missing:
-        raise RequestError(
+        raise UsageError(
             f"the trait dictionaries lack the column {missing[0]!r}; use the full dictionaries as they are"
         )
     published: dict[str, TraitEntry] = {}

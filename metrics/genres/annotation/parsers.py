@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from equivox.configs import load_config
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 
 WITHOUT = "run `genres_standin`, whose rules need no model (in a task file: `parser: stand-in`)"
 """What works without spaCy."""
@@ -84,13 +84,13 @@ class SpacyParser:
         return {"parser": "spacy", "model": self._model}
 
     def check(self) -> None:
-        """Raise RequestError, saying how to install it, if spaCy or the model is missing."""
+        """Raise UsageError, saying how to install it, if spaCy or the model is missing."""
         spacy = _spacy()
         if not spacy.util.is_package(self._model) and not (Path(self._model) / "meta.json").is_file():
             raise self._missing()
 
-    def _missing(self) -> RequestError:
-        return RequestError(
+    def _missing(self) -> UsageError:
+        return UsageError(
             f"spaCy has no model {self._model!r}; install it with `python -m spacy download {self._model}`, "
             f"name a folder that holds one, or {WITHOUT}"
         )
@@ -113,7 +113,7 @@ class SpacyParser:
             except OSError:
                 raise self._missing() from None
             if "parser" not in self._loaded.pipe_names:
-                raise RequestError(f"the spaCy model {self._model!r} has no parser; use one that has, {SPACY_MODEL}")
+                raise UsageError(f"the spaCy model {self._model!r} has no parser; use one that has, {SPACY_MODEL}")
         return self._loaded
 
 
@@ -121,7 +121,7 @@ def _spacy() -> Any:
     try:
         import spacy
     except ModuleNotFoundError:
-        raise RequestError(
+        raise UsageError(
             "the parser needs spaCy; install it in a checkout of equivox: "
             f'`pip install -c constraints.txt ".[genres]"`, or {WITHOUT}'
         ) from None

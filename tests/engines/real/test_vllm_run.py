@@ -18,7 +18,7 @@ pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine
 from asking import vllm_model
 from made_requests import plan_rows
 
-from equivox.core.errors import RequestError, RunError
+from equivox.core.errors import RunError, UsageError
 from equivox.engines import open_engine
 from equivox.run.generating import generate
 from equivox.run.pipeline import execute
@@ -95,7 +95,7 @@ def test_a_run_from_clips_to_scores(model: Callable[[str], str], tmp_path: Path)
 
 
 def test_a_model_that_cannot_hear_is_refused_and_never_scored(model: Callable[[str], str], tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="llama does not take audio"):
+    with pytest.raises(UsageError, match="llama does not take audio"):
         execute(spec_of(model("llama"), tmp_path / "run"))
     assert not (tmp_path / "run").exists()
 

@@ -17,7 +17,7 @@ pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine
 
 from asking import SMALL, answers, audio, request, text_of
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.engines import Request
 from equivox.engines.vllm import VLLMEngine
 
@@ -142,7 +142,7 @@ def test_a_requests_system_prompt_is_sent_after_the_models_own(engine: Callable[
 def test_a_template_that_drops_the_system_prompt_is_refused(engine: Callable[..., Any]) -> None:
     deaf = engine("llama", chat_template="{% for m in messages if m.role == 'user' %}{{m.content}}{% endfor %}")
     deaf.check([request(0)])
-    with pytest.raises(RequestError, match="drops the system prompt 'Be fair"):
+    with pytest.raises(UsageError, match="drops the system prompt 'Be fair"):
         deaf.check([request(0), replace(request(1), system="Be fair.")])
 
 
@@ -159,20 +159,20 @@ def test_what_vllm_refuses_is_one_line_before_the_run(
     model: Callable[[str], str], arguments: dict[str, Any], message: str
 ) -> None:
     llama = VLLMEngine.from_args({"model_name": model("llama")} | SMALL | arguments)
-    with pytest.raises(RequestError, match=message):
+    with pytest.raises(UsageError, match=message):
         llama.check([request(0)])
 
 
 def test_what_the_model_cannot_do_is_said_before_the_run(engine: Callable[..., Any]) -> None:
     llama = engine("llama")
     llama.check([request(0, schema=SCHEMA)])
-    with pytest.raises(RequestError, match=r"llama does not take audio \(it takes text\); choose another model"):
+    with pytest.raises(UsageError, match=r"llama does not take audio \(it takes text\); choose another model"):
         llama.check([request(0, "x", audio())])
-    with pytest.raises(RequestError, match=r"max_model_length is 2048, but test:task needs more than 30\d\d tokens"):
+    with pytest.raises(UsageError, match=r"max_model_length is 2048, but test:task needs more than 30\d\d tokens"):
         llama.check([request(0, max_new_tokens=3000)])
-    with pytest.raises(RequestError, match="asks for 50 logprobs per token, vLLM gives 20; add max_logprobs=50"):
+    with pytest.raises(UsageError, match="asks for 50 logprobs per token, vLLM gives 20; add max_logprobs=50"):
         llama.check([request(0, logprobs=50)])
-    with pytest.raises(RequestError, match="refuses a schema"):
+    with pytest.raises(UsageError, match="refuses a schema"):
         llama.check([request(0, schema={"type": "object", "properties": 3})])
 
 
@@ -185,7 +185,7 @@ def test_an_architecture_that_vllm_lacks_names_the_engines_that_have_it(
     config.write_text(json.dumps(document | {"model_type": "janus_pro"}))
     strange = VLLMEngine.from_args({"model_name": str(tmp_path / "strange")} | SMALL)
     with pytest.raises(
-        RequestError, match=r"does not serve JanusPro\w+ of strange; use `equivox run transformers:…`, or"
+        UsageError, match=r"does not serve JanusPro\w+ of strange; use `equivox run transformers:…`, or"
     ):
         strange.check([request(0)])
 

@@ -11,7 +11,7 @@ from commands import Cli
 from huggingface_hub import HfApi
 from sample_runs import sample_runs
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.integrations.hub.remote import LIST, listed_runs
 
 # huggingface_hub hands files to its HTTP library in a way that the latter calls outdated.
@@ -74,7 +74,7 @@ def test_a_list_has_each_run_once_and_none_where_there_is_none(tmp_path: Path) -
     (tmp_path / "long").write_text("x" * 2_000_000)
     (tmp_path / LIST).unlink()
     (tmp_path / LIST).symlink_to(tmp_path / "long")
-    with pytest.raises(RequestError, match="a link or too long"):
+    with pytest.raises(UsageError, match="a link or too long"):
         listed_runs(tmp_path)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from commands import csv_rows
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.metrics import annotated_stories, exclusivity_labels
 from equivox.metrics.badf.released import cluster_agreement, exclusivity_agreement, story_shares
 
@@ -57,7 +57,7 @@ def test_clusters_of_ones_own() -> None:
 
 
 def test_labels_that_are_none_are_refused() -> None:
-    with pytest.raises(RequestError, match=r"`recall` holds 1.5: give a share from 0 to 1"):
+    with pytest.raises(UsageError, match=r"`recall` holds 1.5: give a share from 0 to 1"):
         story_shares(recall=[1.5], precision=[1], decomposition_accuracy=[1])
-    with pytest.raises(RequestError, match="`answer` holds 'maybe': give YES or NO"):
+    with pytest.raises(UsageError, match="`answer` holds 'maybe': give YES or NO"):
         exclusivity_agreement(gold=["YES"], answer=["maybe"])

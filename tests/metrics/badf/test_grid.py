@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.task import DataSource, Task
 from equivox.dataset_builders.badf import read_grid
 from equivox.dataset_builders.corpus import Corpus
@@ -146,7 +146,7 @@ def test_the_sample_is_a_part_of_the_grid() -> None:
 def test_a_grid_that_is_wrong_is_one_line(tmp_path: Path, change: str, said: str) -> None:
     file = tmp_path / "grid.yaml"
     file.write_text(change)
-    with pytest.raises(RequestError, match=said):
+    with pytest.raises(UsageError, match=said):
         grid(str(file))
 
 
@@ -155,12 +155,12 @@ def test_a_dimension_that_a_grid_lacks_is_refused(tmp_path: Path) -> None:
     file.write_text(OWN, encoding="utf-8")
     corpus = grid(str(file))
     for name in ("badf_two:gender", "badf_single:gender"):
-        with pytest.raises(RequestError, match=name):
+        with pytest.raises(UsageError, match=name):
             planned(name, corpus)
 
 
 def test_data_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="is no folder and no YAML file"):
+    with pytest.raises(UsageError, match="is no folder and no YAML file"):
         grid(str(tmp_path / "nothing"))
     assert "the published grid" in grid(str(tmp_path)).notes[0]
 

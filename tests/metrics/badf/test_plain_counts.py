@@ -10,7 +10,7 @@ import pytest
 from commands import csv_rows
 from scipy.stats import chi2_contingency
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.metrics import association_list, concept_associations, concept_counts
 from equivox.metrics.badf.chance import kept_by_chance, tally
 
@@ -127,12 +127,12 @@ def test_one_identity_alone_is_compared_with_nobody() -> None:
 )
 def test_counts_that_cannot_be(change: dict[str, list[object]], message: str) -> None:
     given = {"identities": ["f", "m"], "phrases": ["calm"] * 2, "counts": [9, 1], "documents": [10, 10], **change}
-    with pytest.raises(RequestError, match=message):
+    with pytest.raises(UsageError, match=message):
         concept_counts(**given)
 
 
 def test_documents_are_one_number_per_identity_and_category() -> None:
-    with pytest.raises(RequestError, match="`documents` is 10 and 12 for f in parks"):
+    with pytest.raises(UsageError, match="`documents` is 10 and 12 for f in parks"):
         concept_counts(
             identities=["f", "m"] * 2, phrases=["a", "a", "b", "b"], counts=[1] * 4, documents=[10, 10, 12, 10],
             categories=["parks"] * 4,
@@ -149,7 +149,7 @@ def test_a_list_by_hand() -> None:
     # A score of 0, and a p above .05, is no association, and a p of .05 is one.
     edges = association_list(identities=["f"] * 3, scores=[0.0, 0.2, 0.4], p_values=[0.01, 0.051, 0.05])
     assert (edges["associations"], edges["mean_score"], edges["mean_p"]) == (1, 0.4, 0.05)
-    with pytest.raises(RequestError, match="`exclusive` holds 'perhaps'"):
+    with pytest.raises(UsageError, match="`exclusive` holds 'perhaps'"):
         association_list(identities=["f"], scores=[1], p_values=[0.01], exclusive=["perhaps"])
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from commands import Cli
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.requests import EngineIdentity
 from equivox.core.task import DataSource
 from equivox.dataset_builders import open_builder, sample_source
@@ -70,7 +70,7 @@ def test_a_build_and_the_snapshot_give_the_same_requests(equivox: Cli, snapshot:
     request = plan.request(0)
     assert request.media[0].kind == "image" and request.media[0].load().startswith(b"\x89PNG")
     assert "And they are neighbours. They are in a communal sharing relationship." in request.text
-    with pytest.raises(RequestError, match="genres"):
+    with pytest.raises(UsageError, match="genres"):
         open_corpus(DataSource(corpus="genres"), tmp_path)
     from datasets import load_dataset
 
@@ -111,7 +111,7 @@ def test_the_sample_is_as_stated_and_small() -> None:
 def test_a_missing_image_is_named(snapshot: Path) -> None:
     missing = snapshot / "data" / "NEPs" / "Image" / "mf" / "cs" / record(3)["image_name"]
     missing.unlink()
-    with pytest.raises(RequestError, match=f"1 of 8 images are missing.*{missing.name}"):
+    with pytest.raises(UsageError, match=f"1 of 8 images are missing.*{missing.name}"):
         open_builder("genres", snapshot).clips()
 
 
@@ -126,13 +126,13 @@ def test_a_malformed_record_is_named(snapshot: Path, changes: dict[str, Any], me
     broken = {key: value for key, value in record(9, **changes).items() if value is not None}
     with (snapshot / "data" / "NEPs" / "genre_mf_cs_query.jsonl").open("a") as file:
         file.write(json.dumps(broken) + "\n")
-    with pytest.raises(RequestError, match=message):
+    with pytest.raises(UsageError, match=message):
         open_builder("genres", snapshot).clips()
 
 
 def test_another_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("x")
-    with pytest.raises(RequestError, match=r"is not GENRES.*found x.txt"):
+    with pytest.raises(UsageError, match=r"is not GENRES.*found x.txt"):
         open_builder("genres", tmp_path)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from commands import Cli, csv_rows
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.dataset_builders import open_builder, sample_source
 from equivox.dataset_builders.genres_images import (
     LOG,
@@ -103,13 +103,13 @@ def test_what_no_attempt_is_good_enough_for_is_given_up_and_named(source: Path) 
     assert generate_images(wanted, Painter().paint, Judge([0.0, 0.0, 0.9, 0.0, 0.9]).cosine, settings) == ["quay_1.png"]
     again, _ = wanted_images(open_builder("genres", source))  # type: ignore[arg-type]
     assert generate_images(again, Painter().paint, Judge([]).cosine, settings) == ["quay_1.png"]
-    with pytest.raises(RequestError, match="1 of 3 images are missing"):
+    with pytest.raises(UsageError, match="1 of 3 images are missing"):
         open_builder("genres", source).clips()
 
 
 def test_a_missing_prompt_is_named(source: Path) -> None:
     (source / "elements.yaml").write_text(ELEMENTS.split(",\n     image_prompts")[0] + "}\n")
-    with pytest.raises(RequestError, match=r"quay_1.png is missing and has no prompt"):
+    with pytest.raises(UsageError, match=r"quay_1.png is missing and has no prompt"):
         wanted_images(open_builder("genres", source))  # type: ignore[arg-type]
 
 
@@ -237,6 +237,6 @@ def test_images_are_made_and_built_in_one_command(equivox: Cli, tiny: Path, sour
 def test_a_pipeline_that_is_not_there_is_one_line(tiny: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     for own in (settings(tiny, base=str(tmp_path)), settings(tiny, clip=str(tmp_path))):
-        with pytest.raises(RequestError, match="cannot be opened"):
+        with pytest.raises(UsageError, match="cannot be opened"):
             paint(own, "x", 1)
             clip_cosine(own, Image.new("RGB", (8, 8)), "x")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.metrics.genres.annotation.language import Character, count_emotion_words, read_passage
 from equivox.metrics.genres.annotation.parsers import SpacyParser, StandInParser
 
@@ -113,7 +113,7 @@ def test_a_pronoun_that_stands_for_nobody_is_counted() -> None:
 
 
 def test_two_characters_of_one_name_are_refused() -> None:
-    with pytest.raises(RequestError, match="two characters are called 'Ana'"):
+    with pytest.raises(UsageError, match="two characters are called 'Ana'"):
         read_passage(doc(ANA_SMILED), (ANA, ANA))
 
 
@@ -144,7 +144,7 @@ def test_a_word_counts_once_per_category() -> None:
 
 def test_a_missing_model_says_how_to_install_it() -> None:
     pytest.importorskip("spacy", reason='spaCy is not installed: pip install -c constraints.txt ".[genres]"')
-    with pytest.raises(RequestError, match=r"python -m spacy download en_no_such_model.*parser: stand-in"):
+    with pytest.raises(UsageError, match=r"python -m spacy download en_no_such_model.*parser: stand-in"):
         list(SpacyParser("en_no_such_model").parse(["Ana smiled."]))
 
 

@@ -15,7 +15,7 @@ from commands import Cli
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equivox.core.errors import RequestError, RunError
+from equivox.core.errors import RunError, UsageError
 from equivox.core.task import digest
 from equivox.dataset_builders import word_lists
 from equivox.dataset_builders.word_lists import SOURCES, fetch_lexicon, read_lexicon
@@ -109,20 +109,20 @@ def test_the_published_lexica_are_those_that_are_pinned(reference_data: Path) ->
 
 @pytest.mark.parametrize("line", ["calm\tjoy", "calm\tbliss\t1", "calm\tjoy\t2"])
 def test_a_malformed_line_is_named(line: str) -> None:
-    with pytest.raises(RequestError, match="line 2 of the emotion lexicon"):
+    with pytest.raises(UsageError, match="line 2 of the emotion lexicon"):
         parse_emotions(f"calm\tjoy\t1\n{line}")
 
 
 def test_a_missing_column_is_named() -> None:
-    with pytest.raises(RequestError, match="'Agency direction'"):
+    with pytest.raises(UsageError, match="'Agency direction'"):
         parse_traits(HEADER.replace(",Agency direction", "") + "\n")
 
 
 def test_a_missing_list_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EQUIVOX_LEXICA", str(tmp_path))
-    with pytest.raises(RequestError, match=r"equivox data build nrc.*EQUIVOX_LEXICA"):
+    with pytest.raises(UsageError, match=r"equivox data build nrc.*EQUIVOX_LEXICA"):
         read_lexicon("nrc")
-    with pytest.raises(RequestError, match="did you mean nrc"):
+    with pytest.raises(UsageError, match="did you mean nrc"):
         read_lexicon("nrcc")
 
 
@@ -134,7 +134,7 @@ def test_a_package_with_the_same_words_will_do(tmp_path: Path, monkeypatch: pyte
     (folder / "nrc_en.json").write_text('{"calm": ["trust", "positive"]}')
     monkeypatch.syspath_prepend(tmp_path / "packages")
     # Another list than the published one is not taken for it.
-    with pytest.raises(RequestError, match="equivox data build nrc"):
+    with pytest.raises(UsageError, match="equivox data build nrc"):
         lexica.read_emotions()
     monkeypatch.setattr(lexica, "NRC_CONTENT", digest({"calm": ["positive", "trust"]}))
     assert lexica.read_emotions() == {"calm": {"positive", "trust"}}
@@ -150,7 +150,7 @@ def test_the_content_of_the_published_list_is_pinned(reference_data: Path) -> No
 def test_another_file_is_refused_unless_its_checksum_is_given(tmp_path: Path) -> None:
     path = tmp_path / "own.txt"
     path.write_bytes(b"calm\tjoy\t1\n")
-    with pytest.raises(RequestError, match="is not the NRC"):
+    with pytest.raises(UsageError, match="is not the NRC"):
         read_lexicon("nrc", path)
     assert read_lexicon("nrc", path, sha256=hashlib.sha256(b"calm\tjoy\t1\n").hexdigest()) == "calm\tjoy\t1\n"
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.metrics.genres.cohort import METRICS as NAMES
 from equivox.metrics.genres.cohort import published_cohort, published_cohorts, total_bias
 from equivox.metrics.genres.measures import (
@@ -214,9 +214,9 @@ def test_no_cohort_no_score() -> None:
 
 
 def test_unknown_cohorts_and_models_that_are_there_already() -> None:
-    with pytest.raises(RequestError, match="did you mean published-glm-4-9b"):
+    with pytest.raises(UsageError, match="did you mean published-glm-4-9b"):
         published_cohort("published-glm")
-    with pytest.raises(RequestError, match="'Gemini' is in"):
+    with pytest.raises(UsageError, match="'Gemini' is in"):
         total_bias({"Gemini": dict.fromkeys(NAMES, 1.0)}, published="published-glm-4-9b")
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.outcomes import decide_outcome
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, Scored, ScoringOptions
@@ -105,7 +105,7 @@ def test_every_metric_by_hand() -> None:
 def test_a_pair_of_one_gender_is_refused_and_enters_no_mean() -> None:
     rows = [row(n) for n in range(6)]
     other = replace(rows[0], metadata={**rows[0].metadata, "gender_2": "female"})
-    with pytest.raises(RequestError, match="'nep 0' is about female and female characters"):
+    with pytest.raises(UsageError, match="'nep 0' is about female and female characters"):
         score([other, *rows[1:]])
 
 
@@ -292,5 +292,5 @@ def test_an_answer_takes_three_calls_of_an_evaluator() -> None:
 
 def test_another_scheme_is_refused_in_one_line() -> None:
     other = replace(TASK, annotation=builtin_tasks()["vibe_gender:advisory"].annotation)
-    with pytest.raises(RequestError, match="genres:cs: the metric genres needs the annotation scheme of GENRES"):
+    with pytest.raises(UsageError, match="genres:cs: the metric genres needs the annotation scheme of GENRES"):
         score_genres(other, Samples.from_rows([row(number) for number in range(4)]), OPTIONS)

@@ -19,7 +19,7 @@ from equivox.compare.conditions import condition_tests
 from equivox.compare.gate import check_run
 from equivox.compare.pairs import PairedTest, open_runs, paired_tests
 from equivox.compare.runs import open_comparison
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.samples import Samples
 from equivox.metrics.numbers.scorer import DIFFERENCE, DISTANCE, compare_means, score_numbers
@@ -64,7 +64,7 @@ def test_nothing_in_common_is_no_number() -> None:
     )
     assert math.isnan(found.further) and math.isnan(found.p) and found.parts == ()
     assert "no row with a number of both models in group 'female'" in str(found.undefined)
-    with pytest.raises(RequestError, match="task by task"):
+    with pytest.raises(UsageError, match="task by task"):
         compare_means(DIFFERENCE, [], 99, np.random.default_rng(1))
 
 

@@ -16,7 +16,7 @@ from scipy import stats
 from equivox import measure
 from equivox.core.annotation import AnnotatorIdentity
 from equivox.core.attributes import Number
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.core.outcomes import decide_outcome
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, ScoringOptions
@@ -157,7 +157,7 @@ def test_a_task_without_one_number_is_refused() -> None:
     colour = Attribute(name="colour", asks="the colour")
     table = Samples.from_rows(rows("female", [1.0]))
     for given in ((colour,), (SALARY, colour)):
-        with pytest.raises(RequestError, match="needs one outcome, and that a number"):
+        with pytest.raises(UsageError, match="needs one outcome, and that a number"):
             score_numbers(task(*given), table, OPTIONS)
 
 
@@ -170,7 +170,7 @@ def test_plain_columns() -> None:
     assert (paired["difference"], paired["p"]) == (pytest.approx(7 / 3), 0.25)
     short = numbers(groups=list("fffmmm"), numbers=[1, None, None, 3, 4, 5])
     assert math.isnan(short["difference"]) and "f" in short["undefined"]
-    with pytest.raises(RequestError, match="`low` must be below `high`"):
+    with pytest.raises(UsageError, match="`low` must be below `high`"):
         numbers(groups=["f", "m"], numbers=[1, 2], low=3, high=1)
 
 
@@ -290,7 +290,7 @@ def test_mistakes_in_a_task_file_are_named(tmp_path: Path, attribute: str, messa
     start = "      - {name: salary"
     text = file.read_text()
     file.write_text(text[: text.index(start)] + f"      - {attribute}\ncard: Made up.\n")
-    with pytest.raises(RequestError, match=message):
+    with pytest.raises(UsageError, match=message):
         load_task_file(file)
 
 
@@ -303,13 +303,13 @@ def test_an_example_of_a_number(tmp_path: Path) -> None:
     (declared,) = load_task_file(file)
     assert '"salary": 52000}' in prompt_text(declared.annotation.whole("A text."))
     file.write_text(file.read_text().replace("salary: 52000", "salary: plenty"))
-    with pytest.raises(RequestError, match="'plenty' for salary, which is a number"):
+    with pytest.raises(UsageError, match="'plenty' for salary, which is a number"):
         load_task_file(file)
 
 
 def test_simulated_models_say_when_a_pattern_finds_nothing(tmp_path: Path) -> None:
     file = task_file(tmp_path, number="{unit: EUR, pattern: 'zzz([0-9]+)'}")
-    with pytest.raises(RequestError, match="finds no number in what simulated models say"):
+    with pytest.raises(UsageError, match="finds no number in what simulated models say"):
         measure("simulated:random", str(file), output=tmp_path / "run")
 
 

@@ -8,7 +8,7 @@ from commands import csv_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equivox.core.errors import RequestError
+from equivox.core.errors import UsageError
 from equivox.metrics.spoken_stereoset import Tally
 
 COUNTS = st.integers(min_value=0, max_value=5000)
@@ -64,7 +64,7 @@ def test_swapping_stereotypes_mirrors_slbs_and_nothing_else(s: int, t: int, i: i
 
 def test_kinds_are_counted_and_unknown_ones_refused() -> None:
     assert Tally.of(["stereotypical", "other", "stereotypical"]) == Tally(stereotypical=2, other=1)
-    with pytest.raises(RequestError, match="`kinds` holds 'stereo'"):
+    with pytest.raises(UsageError, match="`kinds` holds 'stereo'"):
         Tally.of(["stereo"])
-    with pytest.raises(RequestError, match="`irrelevant` is -1"):
+    with pytest.raises(UsageError, match="`irrelevant` is -1"):
         Tally(irrelevant=-1)
