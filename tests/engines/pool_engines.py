@@ -76,6 +76,14 @@ class CannotLoad(Answering):
         raise UsageError("tiny needs 80 GB, the GPU has 24; give it several (tensor_parallel_size)")
 
 
+class Dying(Answering):
+    """Is killed when it begins, as by a system without memory."""
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Response]:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return super().generate(requests)
+
+
 class Leaving(Answering):
     """Ends its process, as it thinks."""
 
