@@ -21,7 +21,7 @@ from equivox.dataset_builders.corpus import Corpus, text_sample
 from equivox.dataset_builders.parts import names_of, renamed
 from equivox.dataset_builders.plain_tables import Columns, as_columns
 from equivox.dataset_builders.table_limits import refuse_large
-from equivox.engines.completions import withheld
+from equivox.engines.completions import count, withheld
 from equivox.run.presented import placeholders
 
 SAMPLE, TASK, REPEAT, ERROR = "sample_id", "task", "repeat", "error"
@@ -134,7 +134,10 @@ def _answers(entry: Any, depth: int = 8) -> list[Response] | None:
     if not isinstance(body, Mapping):
         return None
     if "choices" in body:
-        return _answers(body["choices"], depth - 1)
+        found = _answers(body["choices"], depth - 1)
+        usage = body.get("usage")
+        tokens = count(usage.get("prompt_tokens")) if isinstance(usage, Mapping) else 0
+        return found and [replace(answer, prompt_tokens=tokens or None) for answer in found]
     return [_of_error(body["error"])] if body.get("error") else None
 
 

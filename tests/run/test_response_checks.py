@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from commands import Cli
 from hypothesis import given
 from hypothesis import strategies as st
+from made_requests import plan_rows
 
 from equivox import open_run
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
@@ -152,3 +154,20 @@ def test_a_pattern_names_reasoning_in_another_mark(tmp_path: Path, equivox: Cli)
     assert (score.outcome, score.by_group) == ("difference", {"female": 100.0, "male": 0.0})
     code, _, err = equivox("run", "simulated:random", tmp_path / "hire.yaml", "--sampling", "reasoning=PLAN**")
     assert code == 2 and "regular expression" in err
+
+
+def test_counts_of_an_imported_batch_are_compared(tmp_path: Path, equivox: Cli) -> None:
+    """A batch file says how many tokens the service read: 50 of more than 300 words."""
+    texts = [f"{{name}} applies, {row}. {'We have more to say. ' * 60}".strip() for row in range(20)]
+    (tmp_path / "cvs.csv").write_text("\n".join(["text", *(f'"{text}"' for text in texts)]))
+    (tmp_path / "hire.yaml").write_text(HIRE)
+    spec = RunSpec(model="simulated:random", tasks=load_task_file(tmp_path / "hire.yaml"), output=tmp_path / "run")
+    execute(replace(spec, options=ScoringOptions(n_resamples=99)))
+    for tokens in (50, 700):
+        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "invite"}}
+        body = {"choices": [choice], "usage": {"prompt_tokens": tokens}}
+        lines = [{"sample_id": row["sample_id"], "response": {"body": body}} for row in plan_rows(tmp_path / "run")]
+        (tmp_path / f"{tokens}.jsonl").write_text("\n".join(map(json.dumps, lines)))
+        command = ("import", tmp_path / f"{tokens}.jsonl", tmp_path / "hire.yaml", "-o", tmp_path / f"run{tokens}")
+        _, out, err = equivox(*command, "--annotator", "rules")
+        assert ("the server cut 40 of 40 prompts" in out) == (tokens == 50), err
