@@ -347,7 +347,7 @@ def test_what_became_of_each_request_of_a_batch_is_kept(tmp_path: Path, equivox:
     ]
     assert answers["text"][0] == sorry and "failed 1 time: Rate limit reached" in out
     ended = dict(answers["finish_reason"].value_counts())
-    assert ended == {"content_filter": 4, "length": 1, "stop": 1}
+    assert ended == {"content_filter": 3, "length": 1, "stop": 2, "error": 1}
     assert equivox("verify", tmp_path / "run")[0] == 0
 
 
@@ -378,11 +378,15 @@ def test_the_last_message_of_a_conversation_is_the_answer(tmp_path: Path) -> Non
     ]
     columns = {"response": "response.-1.content", "finish_reason": "ended"}
     result = imported(told, tmp_path / "run", columns=columns)
-    assert result.scores[0].value == pytest.approx(50)
-    ended = result.to_pandas("responses")["finish_reason"]
-    assert ended.tolist() == [
-        "end_turn", "content_filter", "length", "stop", "length", "content_filter", "content_filter", "stop"
+    answers = result.to_pandas("responses")
+    assert answers["finish_reason"].tolist() == [
+        "stop", "content_filter", "length", "stop", "length", "content_filter", "content_filter", "stop"
     ]  # fmt: skip
+    withheld = answers["finish_reason"] == "content_filter"
+    # What arrived of a withheld answer is not used.
+    assert answers["text"].tolist() == [
+        "" if kept else row["response"] for kept, row in zip(withheld, hobbies(), strict=True)
+    ]
 
 
 def test_what_a_model_thought_is_no_answer(tmp_path: Path) -> None:
