@@ -258,7 +258,11 @@ class EndpointEngine(Engine):
             )
         servers = Servers(given, self._http)
         self._client = openai.AsyncOpenAI(
-            base_url=ANY_SERVER, api_key=key, max_retries=given.max_retries, timeout=None, http_client=servers
+            base_url=ANY_SERVER,
+            api_key=key,
+            max_retries=given.max_retries,
+            timeout=servers.timeout,
+            http_client=servers,
         )
         self._open = ExitStack()
         self._portal: BlockingPortal = self._open.enter_context(start_blocking_portal())

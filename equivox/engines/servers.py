@@ -85,7 +85,7 @@ class Servers(openai.DefaultAsyncHttpxClient):
         # No limit between two bytes: the deadline is that of the whole answer.
         super().__init__(
             transport=transport,
-            timeout=httpx2.Timeout(None, connect=min(settings.timeout_s, _CONNECT_S)),
+            timeout=httpx2.Timeout(None, connect=min(settings.timeout_s / 2, _CONNECT_S)),
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
             follow_redirects=False,
         )
