@@ -189,15 +189,23 @@ def real() -> Iterator[RealServer]:
     running.close()
 
 
+OPENED: list[EndpointEngine] = []
+
+
 @pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_pauses_and_no_open_engines(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.0)
+    yield
+    while OPENED:
+        OPENED.pop().close()
 
 
 def engine(server: Server, **arguments: Any) -> EndpointEngine:
     given = {"model_name": "m", "base_url": server.url, "max_retries": 2, "timeout_s": 60.0, **arguments}
     settings = EndpointEngine.from_args(given).settings
-    return EndpointEngine(settings, None if isinstance(server, RealServer) else httpx2.MockTransport(server.handle))
+    transport = None if isinstance(server, RealServer) else httpx2.MockTransport(server.handle)
+    OPENED.append(EndpointEngine(settings, transport))
+    return OPENED[-1]
 
 
 def respond(server: Server, *requests: Request, **arguments: Any) -> list[Response]:
@@ -389,18 +397,18 @@ def test_a_server_may_be_given_the_pause_that_it_asks_for(server: Server, monkey
 def test_a_server_that_answers_one_after_the_other_is_asked_once_for_each_answer(
     server: Server, at_a_time: int
 ) -> None:
-    """24 requests of one time unit, a limit of six: the limit grows with the answers that the server gave."""
+    """24 requests of 0.15 s, and a limit of 2.5 s, which grows with the answers that the server gave."""
     one = asyncio.Lock()
     handle = server.handle
 
     async def queue(asked: httpx2.Request) -> httpx2.Response:
         async with one:
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.15)
             return await handle(asked)
 
     server.handle = queue  # type: ignore[assignment]
     requests = [request(f"r{n}") for n in range(24)]
-    responses = respond(server, *requests, max_concurrency=at_a_time, timeout_s=0.6)
+    responses = respond(server, *requests, max_concurrency=at_a_time, timeout_s=2.5)
     assert [response.error for response in responses] == [None] * 24
     assert server.asked.total() == 24
 
@@ -573,11 +581,7 @@ def test_a_run_whose_media_nothing_proves_is_told_what_would_do(
 
 
 def test_concurrency_is_bounded_and_used(server: Server) -> None:
-    def slowly(body: dict[str, Any]) -> dict[str, Any]:
-        time.sleep(0.1)
-        return {"content": ANSWER}
-
-    server.answer = slowly
+    server.seconds = 0.05
     list(engine(server, max_concurrency=3).generate(request(f"r{n}") for n in range(30)))
     assert server.most_running == 3
 

@@ -73,12 +73,13 @@ def test_a_function_that_speaks_answers_by_voice(start: Start) -> None:
         "voice": "low",
     }
     asked = [replace(request(key="a"), spoken=True), request("Again?", key="b")]
-    found = {one.key: one for one in EndpointEngine.from_args(speaking).generate(asked)}
+    with EndpointEngine.from_args(speaking) as engine:
+        found = {one.key: one for one in engine.generate(asked)}
     assert (found["a"].text, found["a"].sound) == ("One two.", speak("One two."))
     assert (found["b"].text, found["b"].sound) == ("One two.", None)
     assert sorted(map(str, heard)) == ["None", "low"]
-    mute = EndpointEngine.from_args({**speaking, "base_url": start(lambda *given: "Hm.", SETTINGS=SETTINGS)})
-    (refused,) = mute.generate(asked[:1])
+    with EndpointEngine.from_args({**speaking, "base_url": start(lambda *given: "Hm.", SETTINGS=SETTINGS)}) as mute:
+        (refused,) = mute.generate(asked[:1])
     assert refused.text is None and "does not speak" in str(refused.error)
 
 
@@ -94,11 +95,9 @@ def request(text: str = "Who speaks?", seconds: float = 0.0, key: str = "k", **s
 
 
 def ask(url: str, *requests: Request, **options: Any) -> list[Any]:
-    engine = EndpointEngine.from_args({"model_name": "mine", "base_url": url, "max_retries": 0} | options)
-    engine.check(list(requests))
-    found = list(engine.generate(requests))
-    engine.close()
-    return found
+    with EndpointEngine.from_args({"model_name": "mine", "base_url": url, "max_retries": 0} | options) as engine:
+        engine.check(list(requests))
+        return list(engine.generate(requests))
 
 
 def test_a_clip_and_the_settings_reach_the_function(start: Start) -> None:

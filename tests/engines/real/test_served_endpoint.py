@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,13 +30,20 @@ def served(model: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
         yield address
 
 
-def endpoint(served: str, **arguments: object) -> EndpointEngine:
-    return EndpointEngine.from_args({"model_name": "tiny", "base_url": served, "max_concurrency": 4, **arguments})
+Opening = Callable[..., EndpointEngine]
 
 
-def test_text_audio_and_image_arrive_by_the_servers_count(served: str) -> None:
+@pytest.fixture
+def endpoint(served: str) -> Iterator[Opening]:
+    """Return a function that opens an engine on the server; it is closed after the test."""
+    common = {"model_name": "tiny", "base_url": served, "max_concurrency": 4}
+    with ExitStack() as opened:
+        yield lambda **arguments: opened.enter_context(EndpointEngine.from_args(common | arguments))
+
+
+def test_text_audio_and_image_arrive_by_the_servers_count(endpoint: Opening) -> None:
     plain, heard, seen, both = answers(
-        endpoint(served),
+        endpoint(),
         request(0, "Who?"), request(1, "Who?", audio()), request(2, "Who?", image()),
         request(3, "Who?", image(), audio()),
     )  # fmt: skip
@@ -48,17 +56,17 @@ def test_text_audio_and_image_arrive_by_the_servers_count(served: str) -> None:
     assert heard.prompt_tokens == (plain.prompt_tokens or 0) + heard.media_tokens
 
 
-def test_the_same_seed_says_the_same_and_another_something_else(served: str) -> None:
+def test_the_same_seed_says_the_same_and_another_something_else(endpoint: Opening) -> None:
     same = [request(n, seed=7, temperature=1.0, max_new_tokens=24) for n in range(3)]
     other = [request(3 + n, seed=100 + n, temperature=1.0, max_new_tokens=24) for n in range(3)]
-    texts = [text_of(response) for response in answers(endpoint(served), *same, *other)]
+    texts = [text_of(response) for response in answers(endpoint(), *same, *other)]
     assert len(set(texts[:3])) == 1
     assert len(set(texts)) > 2
 
 
-def test_a_bad_request_fails_alone(served: str) -> None:
+def test_a_bad_request_fails_alone(endpoint: Opening) -> None:
     fine, long, corrupt = answers(
-        endpoint(served, max_retries=0),
+        endpoint(max_retries=0),
         request(0), request(1, "word " * 3000), request(2, "Who?", audio(b"RIFF and nothing")),
     )  # fmt: skip
     assert fine.error is None
@@ -66,10 +74,10 @@ def test_a_bad_request_fails_alone(served: str) -> None:
     assert corrupt.error is not None and corrupt.error.startswith("unusable media: clip.wav")
 
 
-def test_a_model_behind_a_server_annotates_by_the_schema(served: str) -> None:
+def test_a_model_behind_a_server_annotates_by_the_schema(endpoint: Opening) -> None:
     """Random weights fill the form with noise, but every form is valid."""
     task = next(task for task in TASKS if task.name == "vibe_gender:candidate")
-    reader = ModelAnnotator("served", endpoint(served), sampling=GREEDY)
+    reader = ModelAnnotator("served", endpoint(), sampling=GREEDY)
     # The tiny server's context is counted in bytes: without worked examples the prompt fits.
     segments = [replace(task.annotation.whole(f"A junior novice, number {n}."), examples=()) for n in range(12)]
     jobs = [
@@ -81,9 +89,9 @@ def test_a_model_behind_a_server_annotates_by_the_schema(served: str) -> None:
     assert all(json.loads(reading.output or "") for reading in readings)
 
 
-def test_an_unknown_model_is_refused_before_anything_is_written(served: str, tmp_path: Path) -> None:
+def test_an_unknown_model_is_refused_before_anything_is_written(endpoint: Opening, served: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="does not know the model other"):
-        EndpointEngine.from_args({"model_name": "other", "base_url": served}).check([])
+        endpoint(model_name="other").check([])
     assert cli.run(
         ["run", f"endpoint:model_name=other,base_url={served}", "vibe_gender:advisory", "--data", "sample",
          "--annotator", "rules", "-o", str(tmp_path / "run")]
