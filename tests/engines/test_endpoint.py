@@ -682,11 +682,12 @@ def test_an_outage_stops_the_run_and_costs_nothing(
     # A refusal that arrives before an answer that was asked at the same time is stored: the server still answered.
     failed = sum(r["error"] is not None for r in stored)
     # What failed while an earlier answer was still under way is a failure of its own; the twenty in a row are none.
-    assert len(stored) - failed == 30 and failed < 20
+    # An answer on its way when the run stops is not stored, and is requested again.
+    assert 26 <= len(stored) - failed <= 30 and failed < 20
     real.faults = {}
     real.asked.clear()
     assert equivox(*run_of(real, tmp_path / "run"))[0] in {0, 1}
-    assert real.asked[question] == 66 - failed  # without --retry-failed: an outage is no failure of a request
+    assert real.asked[question] == 96 - len(stored)  # without --retry-failed: an outage is no failure of a request
     assert len(Store(tmp_path / "run" / "responses", response_schema()).table(("key",))) == 96
 
 
@@ -700,11 +701,12 @@ def test_a_server_that_is_gone_is_an_outage(real: RealServer, equivox: Cli, tmp_
     stored = list(stored_responses(tmp_path / "run").values())
     failed = sum(r["error"] is not None for r in stored)
     # What failed while an earlier answer was still under way is a failure of its own; the twenty in a row are none.
-    assert len(stored) - failed == 30 and failed < 20
+    # An answer on its way when the run stops is not stored, and is requested again.
+    assert 26 <= len(stored) - failed <= 30 and failed < 20
     real.faults = {}
     real.asked.clear()
     assert equivox(*run_of(real, tmp_path / "run"))[0] in {0, 1}
-    assert real.asked[question] == 66 - failed
+    assert real.asked[question] == 96 - len(stored)
 
 
 def test_a_run_that_lost_its_answers_to_the_token_limit_says_so(real: RealServer, equivox: Cli, tmp_path: Path) -> None:
