@@ -170,6 +170,15 @@ class RealServer(Server):
         self.url = f"http://127.0.0.1:{self.http.server_address[1]}/v1"
         threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True).start()
 
+    def forget(self) -> None:
+        """Forget the faults and the counts, when the last requests of a run that stopped have arrived."""
+        before = -1
+        while before != self.asked.total():
+            before = self.asked.total()
+            time.sleep(0.5)
+        self.faults = {}
+        self.asked.clear()
+
     def close(self) -> None:
         """Let go of every reply, and stop."""
         self.over.set()
@@ -684,8 +693,7 @@ def test_an_outage_stops_the_run_and_costs_nothing(
     # What failed while an earlier answer was still under way is a failure of its own; the twenty in a row are none.
     # An answer on its way when the run stops is not stored, and is requested again.
     assert 26 <= len(stored) - failed <= 30 and failed < 20
-    real.faults = {}
-    real.asked.clear()
+    real.forget()
     assert equivox(*run_of(real, tmp_path / "run"))[0] in {0, 1}
     assert real.asked[question] == 96 - len(stored)  # without --retry-failed: an outage is no failure of a request
     assert len(Store(tmp_path / "run" / "responses", response_schema()).table(("key",))) == 96
@@ -703,8 +711,7 @@ def test_a_server_that_is_gone_is_an_outage(real: RealServer, equivox: Cli, tmp_
     # What failed while an earlier answer was still under way is a failure of its own; the twenty in a row are none.
     # An answer on its way when the run stops is not stored, and is requested again.
     assert 26 <= len(stored) - failed <= 30 and failed < 20
-    real.faults = {}
-    real.asked.clear()
+    real.forget()
     assert equivox(*run_of(real, tmp_path / "run"))[0] in {0, 1}
     assert real.asked[question] == 96 - len(stored)
 
