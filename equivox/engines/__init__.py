@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePath
@@ -26,6 +25,7 @@ from equivox.core.requests import (
     request_key,
 )
 from equivox.core.task import Task
+from equivox.engines.checkpoint import COMMIT, folder_label
 
 __all__ = [
     "Engine",
@@ -87,9 +87,6 @@ def model_names() -> list[str]:
     return config_names("models")
 
 
-_COMMIT = re.compile(r"[0-9a-f]{40}")
-
-
 def open_engine(
     model: str, tasks: Sequence[Task], workers: Workers | None = None, *, trust_remote_code: bool = False
 ) -> Engine:
@@ -126,7 +123,7 @@ def engine_of(model: str) -> tuple[str, Mapping[str, Any] | str]:
     if scheme == "simulated" and rest:
         return scheme, rest
     if scheme in schemes() and rest:
-        return scheme, parse_model_args(rest)
+        return scheme, _read_arguments(scheme, rest)
     if declared := model_file(model):
         return declared.engine, declared.model_parameters
     written = [f"{known}:…" for known in schemes()]
@@ -135,6 +132,12 @@ def engine_of(model: str) -> tuple[str, Mapping[str, Any] | str]:
         f"{', '.join(written)}, or it is the name of a file in configs/models, or a "
         ".yaml file"
     )
+
+
+def _read_arguments(scheme: str, text: str) -> dict[str, Any]:
+    """Return the arguments in a model's name; a text without them is the model that is loaded here."""
+    named = f"{scheme}:" in _LOADING and "=" not in text and not text.endswith((".yaml", ".yml"))
+    return {"model_name": text} if named else parse_model_args(text)
 
 
 def model_file(model: str) -> ModelFile | None:
@@ -195,7 +198,7 @@ def is_pinned(scheme: str, arguments: Mapping[str, Any] | str) -> bool:
     """
     if f"{scheme}:" not in _LOADING or isinstance(arguments, str):
         return True
-    return Path(named_model(arguments)).is_dir() or _COMMIT.fullmatch(str(arguments.get("revision", ""))) is not None
+    return Path(named_model(arguments)).is_dir() or COMMIT.fullmatch(str(arguments.get("revision", ""))) is not None
 
 
 def public_name(model: str, also: Collection[str] = ()) -> str:
@@ -203,12 +206,14 @@ def public_name(model: str, also: Collection[str] = ()) -> str:
 
     >>> public_name("endpoint:model_name=m,base_url=https://me:pw@host/v1,extra_body={auth: {value: 12345}}")
     "endpoint:model_name=m,base_url=https://host/v1,extra_body={'auth': {'value': '(left out)'}}"
+    >>> public_name("transformers:org/name")
+    'transformers:model_name=org/name'
     """
     scheme, _, rest = model.partition(":")
     if scheme not in schemes() or scheme == "simulated" or not rest or rest.endswith((".yaml", ".yml")):
         return without_credentials(model)
     try:
-        arguments = redacted(parse_model_args(rest), also=also)
+        arguments = redacted(_read_arguments(scheme, rest), also=also)
     except UsageError:  # an engine of another package may write its arguments otherwise
         return f"{scheme}:{LEFT_OUT}"
     return f"{scheme}:{','.join(f'{name}={value}' for name, value in arguments.items())}"
@@ -221,8 +226,8 @@ def model_label(model: str) -> str:
     ('vllm:Qwen/Qwen2-Audio-7B-Instruct', 'simulated:biased')
     >>> model_label("vllm:/models/omni.yaml"), model_label("transformers:device=cpu, pretrained=/models/tiny")
     ('vllm:omni', 'transformers:tiny')
-    >>> model_label("models/omni.yaml")
-    'omni'
+    >>> model_label("models/omni.yaml"), model_label("transformers:./omni/hf")
+    ('omni', 'transformers:omni')
     """
     scheme, _, rest = model.partition(":")
     if model.endswith((".yaml", ".yml")) and scheme not in schemes():
@@ -231,7 +236,11 @@ def model_label(model: str) -> str:
         return model
     named = named_model(dict(part.partition("=")[::2] for part in map(str.strip, rest.split(",")))) or rest
     path = PurePath(named)
-    return f"{scheme}:{path.stem if path.suffix in {'.yaml', '.yml'} else path.name if path.is_absolute() else named}"
+    if path.suffix in {".yaml", ".yml"}:
+        return f"{scheme}:{path.stem}"
+    loaded = f"{scheme}:" in _LOADING and named.count("/") > 1
+    is_path = loaded or path.is_absolute() or named.startswith((".", "~"))
+    return f"{scheme}:{folder_label(path) if is_path else named}"
 
 
 _BELIEVED = ("simulated", "imported")

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from equivox.core.errors import UsageError
@@ -19,7 +19,8 @@ from equivox.core.task import digest
 _SMALL = 8 << 20
 _BLOCK = 1 << 16
 _BLOCKS = 256
-_COMMIT = re.compile(r"[0-9a-f]{40}")
+COMMIT = re.compile(r"[0-9a-f]{40}")
+_PLACES = frozenset(("", "..", "checkpoint", "final", "hf", "model", "models", "snapshot", "snapshots", "weights"))
 _LISTENING = ("audio", "speech", "sound")
 _SEEING = ("vision", "visual", "image_embd", "img_processor")
 
@@ -43,7 +44,7 @@ class Checkpoint:
     Attributes
     ----------
     name
-        The repository, or the name of the local folder (never its path, so that a run can move between machines).
+        The repository, or the `folder_label` of the local folder (never its path: a run can move between machines).
     location
         The repository or folder that an engine loads.
     revision
@@ -91,6 +92,21 @@ class Checkpoint:
         return _GEMMA3N_S if any(name.startswith("Gemma3n") for name in self.architectures) else None
 
 
+def folder_label(folder: PurePath) -> str:
+    """Return the name of a model in a folder: the last part of the path that identifies it.
+
+    >>> folder_label(PurePath("/models/tiny/hf")), folder_label(PurePath("/home/me/model"))
+    ('tiny', 'model')
+    >>> folder_label(PurePath("/hub/models--org--name/snapshots/" + "0a" * 20))
+    'org/name'
+    """
+    # The name of a user's own folder is private.
+    parts = re.sub(r"^(/home/|/Users/|[A-Z]:/Users/)[^/]*|^~", "", folder.as_posix()).split("/")
+    named = [part for part in parts if part.lower() not in _PLACES and not COMMIT.fullmatch(part)]
+    *_, label = named or [folder.name or "model"]
+    return label.removeprefix("models--").replace("--", "/") if label.startswith("models--") else label
+
+
 def _seconds(stated: Any, otherwise: float | None) -> float | None:
     return float(stated) if isinstance(stated, (int, float)) else otherwise
 
@@ -115,7 +131,7 @@ def open_checkpoint(model: str, *, revision: str | None = None, cache: str | Non
             raise UsageError(f"`revision` {revision!r} is for models on the Hub, and {model} is a folder; leave it out")
         if not (folder / "config.json").is_file():
             raise UsageError(f"`model_name` {model} has no config.json; name the folder that save_pretrained wrote")
-        model, location, commit = folder.resolve().name, str(folder.resolve()), _content(folder)
+        model, location, commit = folder_label(folder.resolve()), str(folder.resolve()), _content(folder)
         config, *settings = (_local_json(folder / name) for name in ("config.json", *_PREPROCESSORS))
     else:
         if model.startswith(("/", "./", "../", "~")):
@@ -123,7 +139,7 @@ def open_checkpoint(model: str, *, revision: str | None = None, cache: str | Non
                 f"`model_name` {model}: there is no such folder; name one, or a model on the Hub (org/name)"
             )
         location, (path, config) = model, _hub_json(model, "config.json", revision, cache)
-        commit = next((part for part in reversed(path.parts) if _COMMIT.fullmatch(part)), revision or "main")
+        commit = next((part for part in reversed(path.parts) if COMMIT.fullmatch(part)), revision or "main")
         settings = [_optional_hub_json(model, name, commit, cache) for name in _PREPROCESSORS]
     preprocessor = settings[0] | settings[1]
     return Checkpoint(name=model, location=location, revision=commit, config=config, preprocessor=preprocessor)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from importlib import metadata
 from pathlib import Path, PurePosixPath
@@ -105,7 +105,7 @@ def locate_adapters(
     """
     if not given:
         return {}
-    root = Path(checkpoint.location) if not checkpoint.on_hub else _downloaded(given, checkpoint, cache)
+    root = model_folder(checkpoint, [f"{PurePosixPath(name) / 'adapter_*'}" for name in given.values()], cache)
     found = {kind: root / name for kind, name in given.items()}
     for kind, folder in found.items():
         described = folder / "adapter_config.json"
@@ -123,18 +123,20 @@ def locate_adapters(
     return {kind: str(folder) for kind, folder in found.items()}
 
 
-def _downloaded(given: Mapping[str, str], checkpoint: Checkpoint, cache: str | None) -> Path:
+def model_folder(checkpoint: Checkpoint, wanted: Sequence[str], cache: str | None) -> Path:
+    """Return the model's folder, after downloading the `wanted` files of a model on the Hub at its commit."""
+    if not checkpoint.on_hub:
+        return Path(checkpoint.location)
     from huggingface_hub import snapshot_download
 
-    wanted = [f"{PurePosixPath(name) / 'adapter_*'}" for name in given.values()]
     try:
         folder = snapshot_download(
-            checkpoint.location, revision=checkpoint.revision, cache_dir=cache, allow_patterns=wanted
+            checkpoint.location, revision=checkpoint.revision, cache_dir=cache, allow_patterns=list(wanted)
         )
     except Exception as error:  # networks fail in many ways
         raise UsageError(
-            f"the adapters of {checkpoint.name} cannot be fetched ({type(error).__name__}); download the model with "
-            "`hf download`, or give a local folder"
+            f"{', '.join(wanted)} of {checkpoint.name} cannot be fetched ({type(error).__name__}); download the model "
+            "with `hf download`, or give a local folder"
         ) from error
     return Path(folder)
 

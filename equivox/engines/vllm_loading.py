@@ -13,7 +13,7 @@ from equivox.engines.arguments import unknown_argument
 from equivox.engines.checkpoint import Checkpoint
 from equivox.engines.limits import free
 from equivox.engines.quiet import Noise, debugging, quiet
-from equivox.engines.vllm_arguments import ALIASES, OWN, adapters, locate_adapters, version
+from equivox.engines.vllm_arguments import ALIASES, OWN, adapters, locate_adapters, model_folder, version
 
 _ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",  # no network by surprise
@@ -24,6 +24,8 @@ _ENVIRONMENT = {
 }
 _VLLM_RANK = 16
 """vLLM's default of max_lora_rank."""
+_FULL_REQUESTS = 8
+"""The number of requests of full length for which the cache has room on a CPU."""
 _UNSUPPORTED = (
     "are not supported for now",
     "has no vLLM implementation",
@@ -124,7 +126,30 @@ def load(arguments: Mapping[str, Any], checkpoint: Checkpoint) -> tuple[Any, Noi
             named, checkpoint, cache=given.get("download_dir"), rank=given.get("max_lora_rank", _VLLM_RANK)
         )
     with _explaining(checkpoint, keep=True) as noise:
-        return import_vllm().LLM.from_engine_args(engine_args(given, checkpoint)), noise
+        vllm = import_vllm()
+        _bound_memory(given, checkpoint)
+        return vllm.LLM.from_engine_args(engine_args(given, checkpoint)), noise
+
+
+def _bound_memory(given: dict[str, Any], checkpoint: Checkpoint) -> None:
+    """Give vLLM's cache a size on a CPU, unless the user did.
+
+    Without one vLLM requests 92 % of the machine's memory, however much of it is free.
+    """
+    from vllm.platforms import current_platform as platform
+
+    if not platform.is_cpu() or "gpu_memory_utilization" in given:
+        return
+    config = engine_args(given, checkpoint).create_engine_config()
+    if config.cache_config.kv_cache_memory_bytes is not None:
+        return
+    model, parallel = config.model_config, config.parallel_config
+    token = 2 * model.get_num_layers(parallel) * model.get_num_kv_heads(parallel) * model.get_head_size()
+    weights = model_folder(checkpoint, ["*.safetensors"], given.get("download_dir")).glob("*.safetensors")
+    left = platform.get_device_total_memory() - platform.get_current_memory_usage()
+    left = max(0, left - sum(file.stat().st_size for file in weights))
+    enough = _FULL_REQUESTS * model.max_model_len * token * model.dtype.itemsize
+    given["kv_cache_memory_bytes"] = int(min(enough, left // 2))
 
 
 def unload(llm: Any) -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from asking import SMALL, on_gpu
 
 from equivox.core.errors import UsageError
+from equivox.engines.checkpoint import open_checkpoint
 from equivox.engines.transformers import TransformersEngine
 from equivox.engines.vllm import VLLMEngine
 from equivox.engines.vllm_arguments import ALIASES, NEUTRAL, OWN, REFUSED, VLLMArguments
+from equivox.engines.vllm_loading import load
 
 # The fields of VLLMModelConfig and ModelConfig in lighteval 0.13.0.
 LIGHTEVAL = [
@@ -200,3 +203,36 @@ def test_arguments_of_the_transformers_engine(model: Callable[[str], str]) -> No
     ):
         with pytest.raises(UsageError, match=message):
             TransformersEngine.from_args({"model_name": model("llama")} | arguments)
+
+
+def test_on_a_cpu_the_cache_takes_what_requests_need_and_the_user_decides(
+    model: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vllm = pytest.importorskip("vllm", reason="the engine tests need vLLM: make test-engine")
+    if on_gpu():
+        pytest.skip("vLLM measures the memory of a GPU itself")
+    from vllm.platforms import current_platform
+
+    monkeypatch.delenv("VLLM_CPU_KVCACHE_SPACE")
+    monkeypatch.setattr(vllm.LLM, "from_engine_args", lambda given: given)
+    checkpoint = open_checkpoint(model("llama"))
+
+    def requested(**arguments: Any) -> int | None:
+        given = VLLMArguments.parse({"model": model("llama"), "max_model_len": 2048, "dtype": "float32"} | arguments)
+        started, noise = load(given.engine, checkpoint)
+        noise.close()
+        return started.kv_cache_memory_bytes
+
+    free = 2**40
+    total = current_platform.get_device_total_memory()
+    monkeypatch.setattr(current_platform, "get_current_memory_usage", lambda: total - free)
+    sizes = checkpoint.config
+    token = 2 * sizes["num_hidden_layers"] * sizes["num_key_value_heads"] * sizes["head_dim"] * 4
+    assert requested() == 8 * 2048 * token
+    weights = (Path(checkpoint.location) / "model.safetensors").stat().st_size
+    free = weights + 2**20
+    assert requested() == 2**19
+    free = weights // 2
+    assert requested() == 0
+    assert requested(kv_cache_memory_bytes=2**29) == 2**29
+    assert requested(gpu_memory_utilization=0.5) is None

@@ -101,3 +101,5 @@ def test_a_cached_model_is_named_by_its_commit(tmp_path: Path, monkeypatch: pyte
     found = open_checkpoint("org/model", cache=str(tmp_path))
     assert (found.name, found.revision, found.longest_audio_s) == ("org/model", commit, 30.0)
     assert found.on_hub
+    # Given by its path, it has the same name.
+    assert open_checkpoint(str(cache / "snapshots" / commit)).name == "org/model"
