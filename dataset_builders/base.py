@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from equivox.core.errors import StorageError, UsageError, nearest
-from equivox.core.files import file_hash, refuse_unusable
+from equivox.core.files import file_hash, refuse_unusable, shortened
 from equivox.core.media import is_lfs_pointer
 from equivox.core.plain import split_by
 from equivox.core.text import how_many, listed
+from equivox.dataset_builders.tables import read_columns
 
 AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".mp3")
 """Suffixes of audio files, in order of preference for a clip that exists in several formats."""
@@ -348,6 +349,19 @@ def speakers_with(clips: Iterable[Clip], column: str) -> dict[str | int | float,
     pairs = {(clip.speaker, clip.columns[column]) for clip in clips}
     values = [value for _, value in pairs if value is not None]
     return {value: values.count(value) for value in sorted(set(values), key=str)}
+
+
+def read_rows(path: Path, required: Sequence[str], *, strip: bool = True) -> list[dict[str, str]]:
+    """Return the rows of a table; an empty cell is an empty text.
+
+    UsageError as `read_columns`, and for a column of `required` that is missing.
+    """
+    columns = read_columns(path)
+    if missing := [name for name in required if name not in columns]:
+        has = shortened(", ".join(columns), 300)
+        raise UsageError(f"{path}: column {missing[0]!r} is missing; its columns are {has}")
+    rows = (["" if cell is None else str(cell) for cell in cells] for cells in zip(*columns.values(), strict=True))
+    return [dict(zip(columns, map(str.strip, cells) if strip else cells, strict=True)) for cells in rows]
 
 
 def found_instead(folder: Path) -> str:

@@ -31,15 +31,11 @@ from equivox.dataset_builders.base import (
     speakers_with,
 )
 from equivox.dataset_builders.embedded import media_in, unpacked_media
-from equivox.dataset_builders.parts import flattened
-from equivox.dataset_builders.plain_tables import read_columns, read_numbered_table
+from equivox.dataset_builders.tables import flatten_columns, read_columns
 
 TAKEN = ("audio", "audio_sha256", "sampling_rate", "duration_s", "audio_problem", "sample_id")
 """Names of columns that a build, or its publication, adds; a table's column with such a name becomes
 `source_<name>`."""
-MISSING = frozenset(["nan", "NaN", "-nan", "-NaN", "None", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NULL", "null"])
-"""Texts by which pandas writes or reads a missing value; they mean one in a further column too, unless `values` names
-the text."""
 _OWN = ("path", "text", "speaker", "clip_id")
 _FIELD = re.compile(r"\{([^{}]+)\}")
 
@@ -63,7 +59,9 @@ class ClipFolder(Builder):
         Columns to hold equal; all further columns are demographic.
     values
         The values that a column can have, by our name of the column; any other value is refused. Without it, every
-        value counts, except those that mean a missing one (`MISSING`).
+        value counts.
+    missing
+        The texts that mean a missing value, such as `NA`; without it only an empty cell does.
     where
         Keep only rows with this value, or one of these values, in a column of the table.
     needs
@@ -86,6 +84,7 @@ class ClipFolder(Builder):
         columns: Mapping[str, str] | None = None,
         strata: Sequence[str] = (),
         values: Mapping[str, Sequence[str]] | None = None,
+        missing: Sequence[str] = (),
         where: Mapping[str, str | Sequence[str]] | None = None,
         needs: Sequence[str] = ("path", "text", "speaker"),
         clips: Sequence[str] = (),
@@ -99,6 +98,7 @@ class ClipFolder(Builder):
         self._strata = tuple(strata)
         self._needs = (*needs, *clips)
         self._clips = tuple(clips)
+        self._missing = frozenset(missing)
         self._values = {name: tuple(allowed) for name, allowed in (values or {}).items()}
         refuse_unusable(self.table, "table")
         self._where = {
@@ -126,20 +126,33 @@ class ClipFolder(Builder):
         self._rows = rows
 
     def _read(self) -> list[tuple[int, dict[str, str]]]:
-        """Return the rows of the table with their numbers; those of a CSV are the numbers of lines."""
-        if self.table.suffix.lower() == ".csv":
-            return read_numbered_table(self.table, self._needed())
-        table = flattened(read_columns(self.table))
+        """Return the rows with their numbers; an empty text is missing."""
+        table = flatten_columns(read_columns(self.table))
         if files := [name for name in media_in(self.table) if name in self._needed()]:
             self.source, paths = unpacked_media(self.table, files)
             table |= paths
         if missing := [name for name in self._needed() if name not in table]:
-            raise UsageError(f"{self.table}: the column {missing[0]!r} is missing; it has {', '.join(table)}")
-        cells = zip(*table.values(), strict=True)
-        return [
-            (number, {name: "" if cell is None else str(cell).strip() for name, cell in zip(table, own, strict=True)})
-            for number, own in enumerate(cells, start=1)
-        ]
+            raise UsageError(f"{self.table}: column {missing[0]!r} is missing; its columns are {', '.join(table)}")
+        texts = {name: ["" if cell is None else str(cell).strip() for cell in column] for name, column in table.items()}
+        rows = []
+        for number, cells in enumerate(zip(*texts.values(), strict=True), start=1):
+            row = {name: "" if cell in self._missing else cell for name, cell in zip(texts, cells, strict=True)}
+            if self.table.suffix.lower() == ".csv":
+                self._refuse_swallowed(row, number)
+            rows.append((number, row))
+        return rows
+
+    def _refuse_swallowed(self, row: Mapping[str, str], number: int) -> None:
+        """Raise UsageError for a cell that probably holds several rows.
+
+        Rows between two stray quotes bring a line break and the separators of a row each.
+        """
+        for cell in (cell for cell in row.values() if "\n" in cell and len(row) > 1):
+            if cell.count("\n") * (len(row) - 1) == max(map(cell.count, ",;\t")):
+                raise UsageError(
+                    f"{self.table}, row {number}: a quote seems to swallow rows ({cell!r:.40}); close it, or write the "
+                    "cell in one line"
+                )
 
     def _further_columns(self, header: Iterable[str]) -> dict[str, str]:
         """Return our name → the table's name for every column except path, text, speaker and clip_id."""
@@ -180,39 +193,36 @@ class ClipFolder(Builder):
         alone: list[str] = []
         left_out = 0
         unknown: dict[str, Counter[str]] = {}
-        missing: Counter[tuple[str, str]] = Counter()
         for number, row in self._rows:
             if any(row[name] not in allowed for name, allowed in self._where.items()):
                 left_out += 1
                 continue
             for ours, theirs in self._further.items():
-                if row[theirs] and self._value(ours, row[theirs]) is None:
-                    missing[ours, row[theirs]] += 1
-                elif row[theirs] and row[theirs] not in self._values.get(ours, (row[theirs],)):
+                if row[theirs] and row[theirs] not in self._values.get(ours, (row[theirs],)):
                     unknown.setdefault(ours, Counter())[row[theirs]] += 1
             clip = self._clip(row, number)
             first = clips.setdefault(clip.clip_id, clip)
             if first is not clip and first.path != clip.path:
                 raise UsageError(
-                    f"{self.table}, line {number}: clip_id {clip.clip_id!r} already stands for {first.path.name}; "
+                    f"{self.table}, row {number}: clip_id {clip.clip_id!r} already stands for {first.path.name}; "
                     "make it unique, or leave it out and the path names the clip"
                 )
             if first != clip:
                 told, before = ({"text": c.text, "speaker": c.speaker, **c.columns, **c.further} for c in (clip, first))
                 name = next(name for name in told if told[name] != before[name])
                 raise UsageError(
-                    f"{self.table}, line {number}: the clip {clip.clip_id!r} has {name} {told[name]!r} here and "
+                    f"{self.table}, row {number}: the clip {clip.clip_id!r} has {name} {told[name]!r} here and "
                     f"{before[name]!r} in a row before; correct the path, take a row out, or give each row a `clip_id`"
                 )
             if first is not clip:
-                doubles.append(f"line {number} ({clip.clip_id})")
+                doubles.append(f"row {number} ({clip.clip_id})")
             elif row.get(self._from("speaker")) == "":
                 alone.append(clip.clip_id)
         for ours, strange in unknown.items():
             refuse_undeclared(str(self.table), ours, strange, self._values[ours])
         found = tuple(clips.values())
         oddities = {
-            "lines that repeat a clip, not used": doubles,
+            "rows that repeat a clip, not used": doubles,
             "clips whose file is missing (kept as rows)": [c.clip_id for c in found if not c.path.is_file()],
             "clips without a speaker (each is its own)": alone,
             **{
@@ -221,10 +231,7 @@ class ClipFolder(Builder):
             },
             "speakers with several values of a demographic column": _inconstant(found, self.facts.demographics),
         }
-        notes = [
-            f"{name} {value!r} counts as missing: {n:,} rows; if it is a value, name it in `values`"
-            for (name, value), n in sorted(missing.items())
-        ]
+        notes = []
         if left_out:
             asked = " and ".join(f"{name} is {' or '.join(values)}" for name, values in self._where.items())
             notes.append(f"rows left out because `where` asks that {asked}: {left_out:,} of {len(self._rows):,}")
@@ -233,27 +240,18 @@ class ClipFolder(Builder):
             counts |= {f"{name}={value}": n for value, n in speakers_with(found, name).items() if len(counts) < 100}
         return Scan(clips=found, counts=counts, oddities=oddities, notes=tuple(notes))
 
-    def _value(self, ours: str, cell: str) -> str | None:
-        """Return the value in a cell of a further column; None for an empty cell and for an exported missing value."""
-        return stated(cell, self._values.get(ours, ()))
-
     def _clip(self, row: Mapping[str, str], number: int) -> Clip:
         pattern = self._from("path")
         relative = self._relative(_FIELD.sub(lambda m: row[m[1]], pattern) if _FIELD.search(pattern) else row[pattern])
         path = self._inside(relative, number)
         clip_id = row.get(self._from("clip_id")) or PurePosixPath(relative).as_posix()
         speaker = row.get(self._from("speaker"), "")
-        if speaker in MISSING - {"NA"}:
-            raise UsageError(
-                f"{self.table}, line {number}: the speaker {speaker!r} reads as a missing value; name the speaker, or "
-                "leave the cell empty if every such clip has a speaker of its own"
-            )
         return Clip(
             clip_id=clip_id,
             path=path,
             text=row.get(self._from("text")) or None,
             speaker=speaker or clip_id,
-            columns={ours: self._value(ours, row[theirs]) for ours, theirs in self._further.items()},
+            columns={ours: row[theirs] or None for ours, theirs in self._further.items()},
             further={name: self._inside(self._relative(row[self._from(name)]), number) for name in self._clips},
         )
 
@@ -270,11 +268,11 @@ class ClipFolder(Builder):
         """Return the clip's path; UsageError for a path that leads out of the folder, by name or through a link."""
         if "://" in relative or relative.startswith("data:"):
             raise UsageError(
-                f"{self.table}, line {number}: {shortened(relative, 60)!r} is an address; save the file, and name its "
+                f"{self.table}, row {number}: {shortened(relative, 60)!r} is an address; save the file, and name its "
                 "path"
             )
         if not relative:
-            raise UsageError(f"{self.table}, line {number}: the path of a file is empty; leave the row out")
+            raise UsageError(f"{self.table}, row {number}: the path of a file is empty; leave the row out")
         pure = PurePosixPath(relative)
         named_out = pure.is_absolute() or ".." in pure.parts or PureWindowsPath(relative).drive
         path = self.source / pure
@@ -284,21 +282,13 @@ class ClipFolder(Builder):
         try:
             refuse_unusable(path, "path")
         except UsageError as error:
-            raise UsageError(f"{self.table}, line {number}: {error}") from None
+            raise UsageError(f"{self.table}, row {number}: {error}") from None
         if named_out or not path.resolve().is_relative_to(self._resolved):
             raise UsageError(
-                f"{self.table}, line {number}: path {relative!r} is not inside {self._resolved}; name the folder in "
+                f"{self.table}, row {number}: path {relative!r} is not inside {self._resolved}; name the folder in "
                 "which all files are (`folder` in a task file)"
             )
         return path
-
-
-def stated(cell: str, declared: Sequence[str]) -> str | None:
-    """Return the text of a cell; None for an empty one, and for a text by which a missing value is written.
-
-    A text that `declared`, the column's `values`, names is a value whatever it looks like.
-    """
-    return None if not cell or (cell in MISSING and cell not in declared) else cell
 
 
 def refuse_undeclared(table: str, column: str, found: Counter[str], declared: Sequence[str]) -> None:

@@ -30,8 +30,8 @@ from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import Engine
 from equivox.core.task import GREEDY, Sampling
 from equivox.core.text import listed
+from equivox.dataset_builders.base import read_rows
 from equivox.dataset_builders.construction import ATTEMPTS, Made, Model, Question, Row, Step, write_table
-from equivox.dataset_builders.plain_tables import read_numbered_table
 from equivox.dataset_builders.spoken_stereoset import CONTINUATIONS, KINDS
 from equivox.dataset_builders.spoken_stereoset import LABELS as _OURS
 from equivox.dataset_builders.synthesis import LABELLED, read_texts
@@ -342,20 +342,20 @@ def _votes(files: Sequence[Path], items: Mapping[str, _Item]) -> dict[str, dict[
     """Return the label of each item by annotator; empty labels are left out."""
     votes: dict[str, dict[str, str]] = {}
     for file in files:
-        for line, row in read_numbered_table(file, ("item", "label")):
+        for number, row in enumerate(read_rows(file, ("item", "label")), start=1):
             said = row["label"].casefold()
             if not said:
                 continue
             if row["item"] not in items:
-                raise UsageError(f"{file}, line {line}: no continuation {row['item']!r} is in the table of texts")
+                raise UsageError(f"{file}, row {number}: no continuation {row['item']!r} is in the table of texts")
             if said not in LABELS.values():
                 raise UsageError(
-                    f"{file}, line {line}: `label` is {', '.join(LABELS.values())} or empty, got {row['label']!r}"
+                    f"{file}, row {number}: `label` is {', '.join(LABELS.values())} or empty, got {row['label']!r}"
                 )
             who = row.get("annotator") or file.stem
             own = votes.setdefault(row["item"], {})
             if who in own:
-                raise UsageError(f"{file}, line {line}: {who} has labelled {row['item']} already; remove one label")
+                raise UsageError(f"{file}, row {number}: {who} has labelled {row['item']} already; remove one label")
             own[who] = said
     return votes
 

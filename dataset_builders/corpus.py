@@ -162,6 +162,7 @@ def builder_of(source: DataSource, data: str | Path | None) -> Builder | None:
             columns=source.columns,
             where=source.where,
             values={name: own for name, own in source.values.items() if name not in source.swap},
+            missing=source.missing,
             needs=("path",),
             clips=source.clips,
             media="image" if source.kind == "image" else "audio",

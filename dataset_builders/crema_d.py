@@ -27,10 +27,10 @@ from equivox.dataset_builders.base import (
     decade,
     found_instead,
     normal,
+    read_rows,
     refuse_lfs_pointers,
     speakers_with,
 )
-from equivox.dataset_builders.plain_tables import read_table
 
 CLIP_NAME = re.compile(r"(?P<speaker>\d+)_(?P<sentence>[A-Z]{3})_(?P<emotion>[A-Z]{3})_(?P<level>[A-Z]{1,2})")
 LEVELS = ("LO", "MD", "HI", "XX")
@@ -56,7 +56,7 @@ class CremaD(Builder):
 
     def _scan(self) -> Scan:
         sentences = self._sentences()
-        rows = read_table(self.source / TABLE, ("ActorID", "Age", "Sex", "Race", "Ethnicity"))
+        rows = read_rows(self.source / TABLE, ("ActorID", "Age", "Sex", "Race", "Ethnicity"))
         actors = {row["ActorID"]: row for row in reversed(rows)}
         clips: dict[str, Clip] = {}
         strange: list[str] = []
@@ -82,7 +82,7 @@ class CremaD(Builder):
         """Return the text of each sentence code; empty if the source does not have it."""
         table, readme = self.source / "sentences.csv", self.source / "README.md"
         if table.is_file():
-            return {row["code"]: row["text"] for row in read_table(table, ("code", "text"))}
+            return {row["code"]: row["text"] for row in read_rows(table, ("code", "text"))}
         if not readme.is_file():
             return {}
         lines = SENTENCE_LINE.finditer(readme.read_text(encoding="utf-8", errors="replace"))
@@ -100,7 +100,7 @@ class CremaD(Builder):
             "emotions": len({clip.columns["emotion"] for clip in clips}),
         }
         listed_names = self.source / "SentenceFilenames.csv"
-        names = [row["Filename"] for row in read_table(listed_names, ("Filename",))] if listed_names.is_file() else []
+        names = [row["Filename"] for row in read_rows(listed_names, ("Filename",))] if listed_names.is_file() else []
         present = {clip.clip_id for clip in clips}
         no_row = sorted(speakers - set(actors))
         oddities = {

@@ -21,7 +21,6 @@ from equivox.core.files import cache_folder, file_hash
 from equivox.core.hashing import digest
 from equivox.core.lazy import pa, pq
 from equivox.core.media import begins_as_image
-from equivox.dataset_builders.plain_tables import Columns, holds_bytes
 
 ARCHIVES = Path(__file__).resolve().parent / "sample"
 
@@ -58,6 +57,13 @@ def _listed(archive: Path) -> Iterator[tuple[str, bytes]]:
         yield row["path"], row["bytes"]
 
 
+def holds_bytes(kind: pa.DataType) -> bool:
+    """Return whether a column holds bytes, alone or beside a path."""
+    if pa.types.is_struct(kind):
+        kind = next((field.type for field in kind if field.name == "bytes"), kind)
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
 def media_in(table: Path) -> dict[str, Literal["audio", "image"]]:
     """Return the columns of a parquet table that hold files as bytes, and what the first file of each is.
 
@@ -85,7 +91,7 @@ def _told(table: Path) -> Iterator[None]:
         raise UsageError(f"cannot unpack the files in {table.name} ({why}); is it whole, and is there room?") from None
 
 
-def unpacked_media(table: Path, names: Sequence[str]) -> tuple[Path, Columns]:
+def unpacked_media(table: Path, names: Sequence[str]) -> tuple[Path, dict[str, list[str]]]:
     """Return a folder with the files that stand in columns of a parquet table, and these columns as paths in it.
 
     The folder lies in the user's cache under the hash of the table, and a file is called by its column and row. A row
@@ -112,7 +118,7 @@ def _paths(table: Path, name: str, place: int) -> list[str]:
     return [f"{below}/{n:06d}{end if end[1:].isalnum() else ''}" for n, end in enumerate(suffixes, start=1)]
 
 
-def _files(table: Path, columns: Columns, room: int) -> Iterator[tuple[str, bytes]]:
+def _files(table: Path, columns: dict[str, list[str]], room: int) -> Iterator[tuple[str, bytes]]:
     """Yield the path and the bytes of every file; UsageError when they are more than `room` bytes together.
 
     Rows that share their bytes are stored once, so that a small table can hold more than a disk does.

@@ -31,9 +31,9 @@ from equivox.dataset_builders.base import (
     audio_files,
     found_instead,
     normal,
+    read_rows,
     speakers_with,
 )
-from equivox.dataset_builders.plain_tables import read_table
 
 SPEAKERS = {
     "arabic": {"ABA": "male", "SKA": "female", "YBAA": "male", "ZHAA": "female"},
@@ -75,7 +75,7 @@ class L2Arctic(Builder):
     def _speakers(self) -> dict[str, dict[str, str | None]]:
         table = self.source / "speakers.csv"
         if table.is_file():
-            rows = read_table(table, ("speaker", "gender", "accent"))
+            rows = read_rows(table, ("speaker", "gender", "accent"))
             return {r["speaker"]: {"gender": normal(r["gender"]), "accent": normal(r["accent"])} for r in rows}
         return {
             speaker: {"gender": gender, "accent": accent}

@@ -19,10 +19,9 @@ from equivox.core.errors import UsageError
 from equivox.core.files import file_hash
 from equivox.core.hashing import digest
 from equivox.core.task import Column, DataSource, in_single_braces, placeholders_of
-from equivox.dataset_builders.clip_folder import refuse_undeclared, stated
+from equivox.dataset_builders.clip_folder import refuse_undeclared
 from equivox.dataset_builders.corpus import Corpus, Sample, text_sample
-from equivox.dataset_builders.parts import flattened, renamed
-from equivox.dataset_builders.plain_tables import Columns, read_columns
+from equivox.dataset_builders.tables import Columns, flatten_columns, read_columns, rename_columns
 
 ITEM = "item"
 """The unit of a swap, in every group: a row of the table. Without a swap a table keeps its own column of this name."""
@@ -34,10 +33,9 @@ PATH = "path"
 def open_texts(source: DataSource) -> Corpus:
     """Return the rows of the table of `source` as samples; with a swap, each row once for every group.
 
-    A row is called by its column `id`, or by its number. A cell that is empty, or that says that a value is missing, is
-    None; `values` may declare such a text as a value. A column of objects or lists has a column for each part, such as
-    `messages.0.content`. UsageError for a table that cannot be read, an id that is there twice, values that are not
-    declared, and a row in which a swap would change nothing.
+    A row is called by its column `id`, or by its number. A cell that is empty, or one of `missing`, is None. A column
+    of objects or lists has a column for each part, such as `messages.0.content`. UsageError for a table that cannot be
+    read, an id that is there twice, values that are not declared, and a row in which a swap would change nothing.
     """
     assert source.table is not None
     path = source.table
@@ -48,7 +46,7 @@ def open_texts(source: DataSource) -> Corpus:
     wanted = source.wanted
     left_out = 0
     for number, cells in enumerate(zip(*table.values(), strict=True), start=1):
-        row: dict[str, Column] = {name: _cell(name, cell, source) for name, cell in zip(table, cells, strict=True)}
+        row: dict[str, Column] = {name: _cell(cell, source) for name, cell in zip(table, cells, strict=True)}
         if any(str(row[name]) not in allowed for name, allowed in wanted.items()):
             left_out += 1
             continue
@@ -65,7 +63,7 @@ def open_texts(source: DataSource) -> Corpus:
         kept = f", of {left_out:,}, that `where` keeps" if left_out else ""
         raise UsageError(f"{path.name} has no row{kept}; a row holds one text")
     _refuse_undeclared(samples, source)
-    given = (source.columns, source.where, source.values, source.swap)
+    given = (source.columns, source.where, source.values, source.swap, *([source.missing] if source.missing else []))
     notes = [f"rows left out by `where`: {left_out:,} of {left_out + len(names):,}"] * bool(left_out)
     return Corpus(
         name=source.corpus,
@@ -79,7 +77,7 @@ def columns_of(source: DataSource) -> Columns:
     """Return the columns of a table as its task names them; UsageError for a table that cannot be read."""
     assert source.table is not None
     read = read_columns(source.table)
-    return flattened(renamed(read, source.columns, where=source.table.name, option="columns.{}"))
+    return flatten_columns(rename_columns(read, source.columns, where=source.table.name, option="columns.{}"))
 
 
 def of_every_group(corpus: Corpus, source: DataSource) -> Corpus:
@@ -129,9 +127,10 @@ def _refuse_made(made: Set[str], columns: Iterable[str], table: Path) -> None:
         )
 
 
-def _cell(name: str, cell: Any, source: DataSource) -> Column:
-    """Return a cell as text; None for an empty one and for a text that says that the value is missing."""
-    return stated(str("" if cell is None else cell), source.values.get(name, ()))
+def _cell(cell: Any, source: DataSource) -> Column:
+    """Return a cell as text; None for an empty one and for a text of `missing`."""
+    text = "" if cell is None else str(cell)
+    return None if not text.strip() or text.strip() in source.missing else text
 
 
 def _swapped(row: Mapping[str, Column], source: DataSource, number: int, place: int) -> Iterator[Sample]:

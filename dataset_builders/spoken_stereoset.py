@@ -38,9 +38,9 @@ from equivox.dataset_builders.base import (
     Scan,
     audio_files,
     found_instead,
+    read_rows,
     refuse_lfs_pointers,
 )
-from equivox.dataset_builders.plain_tables import read_table
 
 KINDS = ("stereotypical", "anti_stereotypical", "irrelevant")
 """The three continuations of every context, and their columns."""
@@ -91,7 +91,7 @@ class SpokenStereoSet(Builder):
         self._unused = [table.path.name for table in tables if self._tables[table.domain] is not table]
 
     def _table(self, path: Path) -> _Table:
-        rows = read_table(path, REQUIRED, strip=False)
+        rows = read_rows(path, REQUIRED, strip=False)
         header = list(rows[0]) if rows else []
         further = [name for name in header if name not in (*REQUIRED, *_OPTIONAL)]
         named = [name for name in further if path.stem == name or path.stem.startswith(f"{name}_")]

@@ -27,9 +27,8 @@ from equivox.core.files import whole_folder
 from equivox.core.media import container_of, inspect_audio, sha256
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.text import how_many, listed
-from equivox.dataset_builders.base import FACTS_FILE
+from equivox.dataset_builders.base import FACTS_FILE, read_rows
 from equivox.dataset_builders.construction import Made, write_table
-from equivox.dataset_builders.plain_tables import read_table
 from equivox.dataset_builders.spoken_stereoset import CONTINUATIONS, REQUIRED
 
 ESPEAK = "espeak-ng"
@@ -131,7 +130,7 @@ def read_texts(path: Path) -> tuple[str, list[dict[str, str]]]:
 
     The columns `labels` and `annotators`, the labels of the continuations as the corpus stores them, are optional.
     """
-    rows = read_table(path, ("context", *CONTINUATIONS))
+    rows = read_rows(path, ("context", *CONTINUATIONS))
     known = ("context", *CONTINUATIONS, *LABELLED)
     further = [name for name in (rows[0] if rows else {}) if name not in known]
     if len(further) != 1 or not _DOMAIN.fullmatch(further[0]) or further[0] in REQUIRED:
@@ -139,9 +138,9 @@ def read_texts(path: Path) -> tuple[str, list[dict[str, str]]]:
             f"{path}: besides context and the three continuations it needs rows and one column, the domain in "
             f"lower case (accent), got {', '.join(further) or 'none'}"
         )
-    for number, row in enumerate(rows, start=2):
+    for number, row in enumerate(rows, start=1):
         if empty := [name for name, cell in row.items() if not cell and name not in LABELLED]:
-            raise UsageError(f"{path}, line {number}: {empty[0]} is empty; fill it in")
+            raise UsageError(f"{path}, row {number}: {empty[0]} is empty; fill it in")
     return further[0], rows
 
 
@@ -152,7 +151,7 @@ def _domains(texts: Sequence[Path], voices: Sequence[Path]) -> list[_Domain]:
         written.setdefault(domain, []).extend(rows)
     spoken: dict[str, list[dict[str, str]]] = {}
     for path in voices:
-        rows = read_table(path, ("speaker", "voice"))
+        rows = read_rows(path, ("speaker", "voice"))
         named = [name for name in written if rows and name in rows[0]]
         if len(named) != 1:
             raise UsageError(
@@ -170,15 +169,15 @@ def _domains(texts: Sequence[Path], voices: Sequence[Path]) -> list[_Domain]:
 
 def _check_speakers(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
     seen: set[str] = set()
-    for number, row in enumerate(rows, start=2):
+    for number, row in enumerate(rows, start=1):
         speaker = row["speaker"]
         if not _NAME.fullmatch(speaker):
             raise UsageError(
-                f"{path}, line {number}: `speaker` must be letters, digits, '.' or '-', as it is part of a file's "
+                f"{path}, row {number}: `speaker` must be letters, digits, '.' or '-', as it is part of a file's "
                 f"name, got {speaker!r}"
             )
         if speaker in seen:
-            raise UsageError(f"{path}, line {number}: the speaker {speaker!r} is there twice; give each its own name")
+            raise UsageError(f"{path}, row {number}: the speaker {speaker!r} is there twice; give each its own name")
         seen.add(speaker)
 
 

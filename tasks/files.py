@@ -11,6 +11,7 @@ folder: clips                # optional: where the paths start; the table's fold
 columns: {text: transcript}  # optional: our name → the table's, if they differ
 where: {split: test}         # optional: only rows with these values
 values: {gender: [female, male]}    # optional: all values of a column; any other is refused
+missing: [NA, "n/a"]         # optional: texts that mean a missing value, as an empty cell does
 cluster: speaker             # optional: the unit that carries the group, or is in every group; a row, for texts
 strata: text                 # optional: the columns held equal between groups
 blocks: gender               # optional: what describes a cluster and is held where clusters are permuted
@@ -74,7 +75,7 @@ from equivox.core.variants import System, system_prompts_in, text_problem, with_
 from equivox.dataset_builders import builders
 from equivox.dataset_builders.opening import openers
 from equivox.dataset_builders.own_tables import ITEM, PATH
-from equivox.dataset_builders.plain_tables import column_names, read_columns
+from equivox.dataset_builders.tables import read_column_names, read_columns
 from equivox.metrics.ntvd import METRIC as WORDS
 from equivox.metrics.numbers import METRIC as NUMBERS
 from equivox.tasks.units import unit_of
@@ -165,6 +166,7 @@ class _TaskFile(_Form):
     columns: dict[str, str] = {}
     where: dict[str, str | list[str]] = {}
     values: dict[str, Annotated[list[str], Field(min_length=1)]] = {}
+    missing: Names = ()
     media: Literal["audio", "image", "text"] | None = None
     swap: dict[str, dict[str, Annotated[list[str], Field(min_length=1)]] | str] = {}
     cluster: str | None = None
@@ -244,6 +246,7 @@ def _tasks(declared: _TaskFile, path: Path) -> list[Task]:
         columns={**declared.columns, **({PATH: declared.columns.get(files[0], files[0])} if files else {})},
         where=declared.where,
         values=declared.values,
+        missing=declared.missing,
         clips=tuple(dict.fromkeys([*files, *(name for one in declared.questions for name in _clips(one) if name)])),
     )
     unit = unit_of(data, declared.cluster, declared.group, f"task file {path}")
@@ -268,7 +271,7 @@ def _kind(table: Path, declared: _TaskFile) -> Literal["audio", "text"]:
     """Return what a table lists: recordings if it has a path, texts if not; a table that is not there lists nothing."""
     if "path" in declared.columns or not (table.is_file() or table.is_dir()):
         return "audio"
-    return "audio" if "path" in column_names(table) else "text"
+    return "audio" if "path" in read_column_names(table) else "text"
 
 
 def _swaps(declared: _TaskFile, path: Path) -> _Swaps:

@@ -19,8 +19,7 @@ from equivox.core.task import in_single_braces, placeholders_of
 from equivox.core.text import visible
 from equivox.dataset_builders.embedded import media_in
 from equivox.dataset_builders.own_tables import PATH
-from equivox.dataset_builders.parts import flattened
-from equivox.dataset_builders.plain_tables import read_columns
+from equivox.dataset_builders.tables import flatten_columns, read_columns
 from equivox.tasks.units import ANSWERS, PEOPLE, USUAL_UNITS, unit_among, usual
 
 MOST_GROUPS = 12
@@ -76,7 +75,7 @@ class Found:
 
 def look_at(path: Path) -> Found:
     """Return what the table at `path` looks like; UsageError for one that cannot be read."""
-    given = flattened(read_columns(path))
+    given = flatten_columns(read_columns(path))
     columns = {name: ["" if cell is None else str(cell) for cell in own] for name, own in given.items()}
     paths = [(name, kind) for kind, endings in _MEDIA.items() for name in columns if _ends(columns[name], endings)]
     files = [*media_in(path).items(), *paths]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from equivox.core.errors import UsageError
 from equivox.core.task import DataSource
 from equivox.dataset_builders.own_tables import ITEM, columns_of
-from equivox.dataset_builders.plain_tables import column_names
+from equivox.dataset_builders.tables import read_column_names
 
 SPEAKER = "speaker"
 """The unit of a task file that names none."""
@@ -106,7 +106,7 @@ def unit_of(data: DataSource, named: str | None, group: Sequence[str], where: st
     table = data.table
     if named not in (None, SPEAKER) or table is None or not table.is_file():
         return named or SPEAKER
-    names = column_names(table)
+    names = read_column_names(table)
     if data.columns.get(SPEAKER, SPEAKER) in names:
         return SPEAKER
     if data.kind == "audio":

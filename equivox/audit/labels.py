@@ -22,7 +22,7 @@ from equivox.core.samples import Row
 from equivox.core.segments import SegmentAnnotation
 from equivox.core.task import OTHER, UNSTATED, Attribute
 from equivox.core.text import folded
-from equivox.dataset_builders.plain_tables import read_columns
+from equivox.dataset_builders.tables import read_columns
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
 from equivox.run.scoring import sample_rows

@@ -29,6 +29,9 @@ Given = ParamSpec("Given")
 _LEAST = {"min_count": 1, "n_resamples": 1, "n_story_permutations": 1, "n_name_permutations": 1, "seed": 0}
 """Options that are whole numbers, with their smallest value."""
 
+_SIMILAR = {"ARMENIAN", "CHEROKEE", "CYRILLIC", "GREEK", "LATIN"}
+"""Alphabets with letters that look the same, as Unicode names begin."""
+
 _SHARES = ("min_coverage", "confidence")
 
 
@@ -195,8 +198,12 @@ def refuse_alike(name: str, groups: Iterable[str], *, case: bool = True) -> None
     """Raise UsageError if two groups differ in nothing but space, `.0`, how a sign is coded or, with `case`, case.
 
     The codings of a sign are one (`one_coding`), and invisible signs are none. A column of whole numbers becomes one of
-    1.0 and 2.0 where a value is missing.
+    1.0 and 2.0 where a value is missing. With `case`, a word in letters of two alphabets is refused, too: an "a" of
+    Cyrillic makes another group that nobody sees.
     """
+    groups = list(groups)
+    if case:
+        _refuse_mixed(name, groups)
     spelled: dict[str, str] = {}
     for group in dict.fromkeys(groups):  # a column of a million rows has few of them
         other = spelled.setdefault(_folded(group) if case else _shown(group), group)
@@ -206,6 +213,16 @@ def refuse_alike(name: str, groups: Iterable[str], *, case: bool = True) -> None
                 f"`{name}` holds {seen(other)} and {seen(group)}, which differ in case, space, coding "
                 "or `.0`: write them alike"
             )
+
+
+def _refuse_mixed(name: str, groups: Iterable[str]) -> None:
+    """Raise UsageError for a word with letters of two similar alphabets."""
+    for group in dict.fromkeys(groups):
+        for word in () if group.isascii() else re.findall(r"[^\W\d_]+", group):
+            scripts = {unicodedata.name(sign, "").partition(" ")[0] for sign in word} & _SIMILAR
+            if len(scripts) > 1:
+                both = " and ".join(map(str.capitalize, sorted(scripts)))
+                raise UsageError(f"`{name}` holds {group!a}, a word with {both} letters: write it in one alphabet")
 
 
 def _folded(group: str) -> str:

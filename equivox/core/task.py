@@ -238,8 +238,8 @@ class DataSource:
 
     `corpus` is a builder's name (`equivox data build`). A custom corpus also has `table`, which lists its clips, images
     or texts (`kind`); optional are `folder` (where the clips are), `columns` (our name → the name in the table),
-    `where` (the rows to use) and `values` (our name → the values that a column can have). It needs no build. `clips`
-    are columns with the clips or images of further turns.
+    `where` (the rows to use), `values` (our name → the values that a column can have) and `missing` (the texts that
+    mean a missing value). It needs no build. `clips` are columns with the clips or images of further turns.
 
     `swap` gives each text to every group: by the column of the groups that it makes, the words that fill a placeholder
     in each group. `in_prompts` names the placeholders that every prompt holds; all others must stand in the texts.
@@ -252,6 +252,7 @@ class DataSource:
     columns: Mapping[str, str] = field(default_factory=dict)
     where: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
     values: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
     kind: Literal["audio", "image", "text"] = "audio"
     swap: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]] = field(default_factory=dict)
     in_prompts: tuple[str, ...] = ()

@@ -223,6 +223,9 @@ def import_responses(
                 f"{table.name}: `{table.response}` is what {task.name} asks about, not the response; say which column "
                 "holds the responses: `--column response=COLUMN`"
             )
+    if missing := {text for task in tasks.values() for text in task.data.missing}:
+        for name in table.columns.keys() - {table.response}:
+            table.columns[name] = [None if plain(cell) in missing else cell for cell in table.columns[name]]
     own = described_corpora(table, tasks, match) if spec.data is None else None
     corpora = _opened(table, tasks, spec.data) if own is None else own
     if SAMPLE not in table.columns and not match and all(_asked_of(responses, task) for task in tasks.values()):
@@ -246,11 +249,11 @@ def import_responses(
         corpora=dict(corpora),
         progress=progress,
     )
-    missing = count_failures(spec.output)[NO_ROW]
+    unanswered = count_failures(spec.output)[NO_ROW]
     told = [
         f"{len(slots):,} responses of {table.name}, "
         f"{'matched to the corpus' if own is None else 'the rows describe their samples'}"
-        f"{f'; requests without a row, which count as failed: {missing:,}' if missing else ''}."
+        f"{f'; requests without a row, which count as failed: {unanswered:,}' if unanswered else ''}."
     ]
     if without := [name for name in tasks if name not in repeats]:
         told.append(f"No row is about {', '.join(without)}: not in this run.")

@@ -18,9 +18,7 @@ from equivox.core.samples import ENDED
 from equivox.core.task import Column, Task
 from equivox.dataset_builders import builders
 from equivox.dataset_builders.corpus import Corpus, text_sample
-from equivox.dataset_builders.parts import names_of, renamed
-from equivox.dataset_builders.plain_tables import Columns, as_columns
-from equivox.dataset_builders.table_limits import refuse_large
+from equivox.dataset_builders.tables import Columns, convert_to_columns, list_paths, refuse_large, rename_columns
 from equivox.engines.completions import count, withheld
 from equivox.run.presented import placeholders
 
@@ -49,7 +47,7 @@ class Table:
         Raises UsageError where it has no rows or no responses, and where a response is no text.
         """
         name = Path(given).name if isinstance(given, str | Path) else "the table"
-        every = renamed(as_columns(given), names, where=name, option="--column {}=…")
+        every = rename_columns(convert_to_columns(given), names, where=name, option="--column {}=…")
         if name.lower().endswith(".xlsx"):  # which makes numbers of answers and names that look like some
             every = {
                 column: [entry if isinstance(entry, str) else plain(entry) for entry in entries]
@@ -64,14 +62,14 @@ class Table:
         if response is None:
             raise UsageError(
                 f"{name} has no column `response`; say which one holds the responses: `--column response=COLUMN`; "
-                f"it has {names_of(columns)}"
+                f"it has {list_paths(columns)}"
             )
         answers, numbers = [], []
         for row, entry in enumerate(columns[response], start=1):
             own = _answers(entry)
             if own is None:
                 part = "give the response"
-                if (parts := names_of({response: [entry]})) != response:
+                if (parts := list_paths({response: [entry]})) != response:
                     part = f"name its part that is the response: `--column {response}=PATH`; it has {parts}"
                 raise UsageError(f"{name}, row {row}: `{response}` holds {entry!r:.40}, not text; {part}")
             answers += own or [_NO_ANSWER]

@@ -121,4 +121,6 @@ def test_a_judge_that_writes_an_option_in_another_coding_chose_it() -> None:
 def test_groups_that_differ_in_writing_alone_are_refused(one: str, other: str) -> None:
     with pytest.raises(UsageError, match="differ in case, space, coding"):
         refuse_alike("group", [one, other])
-    refuse_alike("group", ["बेटा", "बेटी", "医", "醫"])
+    refuse_alike("group", ["बेटा", "बेटी", "医", "醫", "女性 female", "женщина (female)"])
+    with pytest.raises(UsageError, match="Cyrillic and Latin letters: write it in one alphabet"):
+        refuse_alike("group", ["male", "femal\u0435"])

@@ -63,7 +63,7 @@ def test_labels_that_were_saved_in_excel_are_found_and_never_those_of_two_files(
     assert [path.name for path in label_files(tmp_path)] == ["labels-Ben.xlsx", "adjudicated.xlsx"]
     assert [found[1:] for found in by_person(label_files(tmp_path))["Ben"]] == [
         ("i1", "age", "34"),
-        ("i2", "happy", "True"),
+        ("i2", "happy", "true"),
     ]
     (tmp_path / "labels-Ben.csv").write_text("item,attribute,label\ni1,age,35\n")
     with pytest.raises(UsageError, match="is the second file of"):

@@ -231,10 +231,10 @@ def test_malformed_input_is_one_line(sentences: Path, texts: Path, tmp_path: Pat
     sheet(texts, tmp_path / "one.csv")
     item = csv_rows(tmp_path / "one.csv")[0]["item"]
     for content, reason in (
-        ("item,label\nnobody,stereotype\n", "line 2: no continuation 'nobody'"),
-        (f"item,label\n{item},maybe\n", "line 2: `label` is stereotype, anti-stereotype, irrelevant or empty"),
-        (f"item,label\n{item},irrelevant\n{item},irrelevant\n", "line 3: l has labelled"),
-        ("item\n", "column 'label' is missing"),
+        ("item,label\nnobody,stereotype\n", "row 1: no continuation 'nobody'"),
+        (f"item,label\n{item},maybe\n", "row 1: `label` is stereotype, anti-stereotype, irrelevant or empty"),
+        (f"item,label\n{item},irrelevant\n{item},irrelevant\n", "row 2: l has labelled"),
+        (f"item\n{item}\n", "column 'label' is missing"),
     ):
         (tmp_path / "l.csv").write_text(content)
         with pytest.raises(UsageError, match=reason):

@@ -132,11 +132,11 @@ def test_an_empty_corpus_and_a_broken_table_are_refused(crema_d: Path) -> None:
     with pytest.raises(UsageError, match="column 'Sex' is missing; its columns are ActorID, Age"):
         CremaD(crema_d).clips()
     (crema_d / "VideoDemographics.csv").write_bytes(b"ActorID,Age,Sex,Race,Ethnicity\n\xff\xfe")
-    with pytest.raises(UsageError, match="not a CSV in UTF-8"):
+    with pytest.raises(UsageError, match="not a text in UTF-8"):
         CremaD(crema_d).clips()
     for path in (crema_d / "AudioWAV").iterdir():
         path.unlink()
-    (crema_d / "VideoDemographics.csv").write_text("ActorID,Age,Sex,Race,Ethnicity\n")
+    (crema_d / "VideoDemographics.csv").write_text("ActorID,Age,Sex,Race,Ethnicity\n1001,20,Male,,\n")
     with pytest.raises(UsageError, match="holds no clip"):
         CremaD(crema_d).clips()
 

@@ -127,18 +127,18 @@ def test_several_domains_share_a_folder(tables: Callable[..., tuple], tmp_path: 
 @pytest.mark.parametrize(
     ("texts", "voices", "reason"),
     [
-        ("context,accent\n", VOICES, "column 'stereotypical' is missing"),
-        (HEADER + "\n", VOICES, "it needs rows and one column, the domain"),
+        ("context,accent\na,b\n", VOICES, "column 'stereotypical' is missing"),
+        (HEADER + "\n", VOICES, "has no rows"),
         (TEXTS.replace("accent", "Accent of home"), VOICES, "the domain in lower case"),
         (TEXTS.replace("accent", "accent,age"), VOICES, "line 2: 5 cells, but the header has 6"),
         (TEXTS.replace("accent", "accent,age").replace(".\n", ".,old\n"), VOICES, "the domain in lower case"),
-        (TEXTS.replace("I shout.", ""), VOICES, r"line 4: anti-stereotypical is empty"),
+        (TEXTS.replace("I shout.", ""), VOICES, r"row 3: anti-stereotypical is empty"),
         (TEXTS, VOICES.replace("accent", "age"), r"column of one domain of the texts \(accent\)"),
         (TEXTS, VOICES.replace("speaker,", "name,"), "column 'speaker' is missing"),
-        (TEXTS, VOICES.replace("ned", "n_ed"), "line 3: `speaker` must be letters"),
-        (TEXTS, VOICES.replace("ned", "nan"), "line 3: the speaker 'nan' is there twice"),
+        (TEXTS, VOICES.replace("ned", "n_ed"), "row 2: `speaker` must be letters"),
+        (TEXTS, VOICES.replace("ned", "nan"), "row 2: the speaker 'nan' is there twice"),
         (TEXTS, VOICES.replace("south", "west"), "no voice for accent south"),
-        (TEXTS, VOICES.splitlines()[0] + "\n", "it has no rows"),
+        (TEXTS, VOICES.splitlines()[0] + "\n", "has no rows"),
     ],
 )
 def test_tables_that_cannot_be_used_are_refused_in_one_line(

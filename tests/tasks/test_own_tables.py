@@ -172,6 +172,22 @@ def test_texts_of_people_in_every_format(tmp_path: Path, ending: str) -> None:
     assert corpus.samples[0].columns["speaker"] == corpus.samples[0].sample_id == "000001"
 
 
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet", ".xlsx"])
+def test_a_text_is_a_group_unless_it_means_a_missing_value(tmp_path: Path, equivox: Cli, ending: str) -> None:
+    """Rows of a group called NA, or None, were left out."""
+    rows: Rows = [
+        {"cv": f"Text {i}.", "who": (None, "NA", "None", "x")[i % 4], "response": "invited"} for i in range(24)
+    ]
+    text = "group: who\n" + QUESTION.replace("{name}", "")
+    for missing, groups in (("", {"NA", "None", "x", None}), ("missing: [NA]\n", {"None", "x", None})):
+        file = task_file(tmp_path, text + missing, rows, f"people{ending}")
+        (task,) = load_task_file(file)
+        assert {sample.columns["who"] for sample in open_corpus(task.data, None).samples} == groups
+        run = tmp_path / f"run{missing[:1]}"
+        code, _, err = equivox("import", tmp_path / f"people{ending}", file, "-o", run, "-q")
+        assert err == "" and set(read_plan(run)["group"].to_pylist()) == groups - {None}, code
+
+
 def test_rows_of_texts_without_a_unit_are_items_and_nobody_speaks(tmp_path: Path, equivox: Cli) -> None:
     question = "group: gender\n" + QUESTION.replace("{name}", "{person}")
     rows: Rows = [{"cv": f"Text {i}.", "person": f"p{i}", "gender": ("female", "male")[i % 2]} for i in range(24)]
@@ -416,7 +432,7 @@ def test_a_row_may_have_a_file_for_every_group(tmp_path: Path, equivox: Cli, end
 def test_files_of_a_row_that_cannot_be_swapped_are_one_line(tmp_path: Path) -> None:
     rows = faces(tmp_path)
     for text, changed, told in (
-        (FACES, [{**rows[0], "his": ""}, *rows[1:]], "line 2: the path of a file is empty"),
+        (FACES, [{**rows[0], "his": ""}, *rows[1:]], "row 1: the path of a file is empty"),
         (FACES, [{**row, "item": "a"} for row in rows], "`swap` makes the column 'item', and faces.csv has one"),
         (FACES.replace("{his}", "{hers}"), rows, "column 'hers' is missing"),
         (FACES.replace("{his}", "{her} or {his}"), rows, "swap `path` by columns of them"),
