@@ -135,8 +135,8 @@ def engine_of(model: str) -> tuple[str, Mapping[str, Any] | str]:
 
 
 def _read_arguments(scheme: str, text: str) -> dict[str, Any]:
-    """Return the arguments in a model's name; a text without them is the model that is loaded here."""
-    named = f"{scheme}:" in _LOADING and "=" not in text and not text.endswith((".yaml", ".yml"))
+    """Return the arguments in a model's name; `transformers:NAME` has none but the model."""
+    named = scheme == "transformers" and "=" not in text and not text.endswith((".yaml", ".yml"))
     return {"model_name": text} if named else parse_model_args(text)
 
 
