@@ -66,7 +66,7 @@ class Server:
                 key = hashlib.sha256(f"{text} {body.get('seed')}".encode()).hexdigest()
                 time.sleep(0.002)
                 answer = " ".join(WORDS[int(key[i], 16) % len(WORDS)] for i in range(4))
-                usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
+                usage = {"prompt_tokens": len(text.split()), "completion_tokens": 9, "total_tokens": 18}
                 message = {"role": "assistant", "content": answer}
                 document = {
                     "id": "1", "object": "chat.completion", "created": 1, "model": body["model"], "usage": usage,

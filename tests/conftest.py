@@ -158,7 +158,7 @@ def chat_server() -> Iterator[Callable[[Reply], str]]:
                 def do_POST(self) -> None:
                     body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                     status, text = reply(body)
-                    data = json.dumps(_completion(body["model"], text) if status == 200 else _error(text)).encode()
+                    data = json.dumps(_completion(body, text) if status == 200 else _error(text)).encode()
                     self.send_response(status)
                     self.send_header("Content-Type", "application/json")
                     self.send_header("Content-Length", str(len(data)))
@@ -174,10 +174,13 @@ def chat_server() -> Iterator[Callable[[Reply], str]]:
         yield start
 
 
-def _completion(model: str, text: str) -> dict[str, Any]:
+def _completion(body: dict[str, Any], text: str) -> dict[str, Any]:
+    contents = [message["content"] for message in body["messages"]]
+    parts = [part.get("text", "") for content in contents if isinstance(content, list) for part in content]
+    words = " ".join([*parts, *(content for content in contents if isinstance(content, str))]).split()
     choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
-    usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
-    document = {"id": "x", "object": "chat.completion", "created": 0, "model": model}
+    usage = {"prompt_tokens": len(words), "completion_tokens": 9, "total_tokens": len(words) + 9}
+    document = {"id": "x", "object": "chat.completion", "created": 0, "model": body["model"]}
     return {**document, "choices": [choice], "usage": usage}
 
 

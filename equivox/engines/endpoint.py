@@ -14,15 +14,15 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import threading
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from annotated_types import Ge, Gt, Le, MinLen
 
@@ -40,8 +40,6 @@ from equivox.engines.failures import describe_failure, find_fatal_cause, refuse_
 from equivox.engines.messages import RESAMPLED, chat_messages, chat_of
 
 if TYPE_CHECKING:
-    from anyio.from_thread import BlockingPortal
-
     from equivox.engines.servers import Servers
 
 NEUTRAL: Mapping[str, Mapping[str, float]] = {
@@ -54,6 +52,8 @@ NEUTRAL: Mapping[str, Mapping[str, float]] = {
 These servers fill what a request leaves out from the checkpoint's `generation_config.json` or from defaults of their
 own. All others, which refuse fields that they do not know, are sent none of this.
 """
+Result = TypeVar("Result")
+
 _LISTED_S = 10.0
 _GREETING = Request(key="", task="", sample_id="", condition="", text="Hello.", sampling=Sampling(), seed=0)
 
@@ -204,7 +204,7 @@ class EndpointEngine(Engine):
         for url in self.settings.urls:
             client = self._client.with_options(base_url=url, max_retries=1)
             try:
-                self._portal.call(partial(self._post, body, client))
+                self._schedule(self._post(body, client)).result()
             except Exception as error:
                 refuse_greeting(error, url, body, self.settings.api_key_env)
 
@@ -216,7 +216,7 @@ class EndpointEngine(Engine):
         try:
             while True:
                 for request in islice(waiting, 2 * self._at_a_time - len(running)):
-                    future = self._portal.start_task_soon(self._answer, request)
+                    future = self._schedule(self._answer(request))
                     running.add(future)
                     future.add_done_callback(answered.put)
                 if not running:
@@ -231,9 +231,23 @@ class EndpointEngine(Engine):
     def close(self) -> None:
         """Close the connections; the next request opens new ones."""
         if self._servers is not None:
+            self._schedule(self._shut()).result()
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
             self._retries += self._servers.retries
             self._servers = None
-            self._open.close()
+
+    async def _shut(self) -> None:
+        running = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        await self._client.close()
+
+    def _schedule(self, call: Coroutine[Any, Any, Result]) -> Future[Result]:
+        """Return the future of a call in the event loop of the connections."""
+        return asyncio.run_coroutine_threadsafe(call, self._loop)
 
     def _connect(self) -> None:
         """Start the event loop and the client; UsageError without the client, or for a key that no header carries."""
@@ -241,7 +255,6 @@ class EndpointEngine(Engine):
             return
         try:
             import openai
-            from anyio.from_thread import start_blocking_portal
 
             from equivox.engines.servers import ANY_SERVER, Servers
         except ModuleNotFoundError:
@@ -264,10 +277,9 @@ class EndpointEngine(Engine):
             timeout=servers.timeout,
             http_client=servers,
         )
-        self._open = ExitStack()
-        self._portal: BlockingPortal = self._open.enter_context(start_blocking_portal())
-        self._open.callback(self._portal.call, self._portal.stop, True)
-        self._open.callback(self._portal.call, self._client.close)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="endpoint", daemon=True)
+        self._thread.start()
         self._servers = servers
         self._at_a_time = given.max_concurrency * len(self.settings.urls)
         # Media are read behind it, so that at most one clip per request in progress is in memory.
