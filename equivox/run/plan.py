@@ -317,7 +317,12 @@ def _expanded(
 
 
 def _measure_input(request: Request) -> tuple[int, float | None]:
-    """Return the number of words that a request sends, and the seconds of its recording if it has exactly one."""
+    """Return the number of words that a request sends, and the seconds of its recording if it has exactly one.
+
+    A patched request sends another text in place of its words: 0.
+    """
+    if request.patch is not None:
+        return 0, None
     texts = (request.system, *(turn.text for turn in request.before), request.text)
     durations = [part.duration_s for part in request.media if part.kind == "audio"]
     return sum(map(count_words, texts)), durations[0] if len(durations) == 1 else None
