@@ -19,6 +19,7 @@ from equivox.run.store import Store, response_schema
 Code = Literal["cut_prompt", "cut_audio", "cut_fixed", "reasoning_left"]
 UNUSUAL = 0.05
 """Where this share of a task's prompts was cut, a score without a difference has no result."""
+_MOST_TEXTS = 5_000
 _LEAST_TOKENS = 256
 """No server has a smaller limit; short prompts of unlike length often have equally many tokens by chance."""
 _CLEARLY = 1.1
@@ -53,9 +54,12 @@ class ResponseCheck:
 def find_response_checks(folder: Path) -> list[ResponseCheck]:
     """Return what is wrong with the responses of a run; [] for a sound run, and without counts of tokens."""
     plan = read_plan(folder)
-    columns = ("key", "text", "prompt_tokens", "media_tokens")
-    responses = Store(folder / "responses", response_schema()).table(columns)
-    found = list(_find_reasoning(responses["text"].drop_null()))
+    store = Store(folder / "responses", response_schema())
+    responses = store.table(("key", "prompt_tokens", "media_tokens"))
+    # Some texts show what all do; those of a million answers would fill the memory.
+    keys = responses["key"].to_pylist()
+    texts = store.where("key", keys[:: -(-len(keys) // _MOST_TEXTS) or 1], ("key", "text"))["text"].drop_null()
+    found = list(_find_reasoning(texts))
     counted = responses.filter(pc.greater(pc.fill_null(responses["prompt_tokens"], 0), 0))
     if WORDS not in plan.column_names or not len(counted):  # plans of older versions know no lengths
         return found
