@@ -64,7 +64,8 @@ def split_reasoning(text: str, pattern: str = "") -> tuple[str, str | None]:
     r"""Return the answer without its reasoning, and the reasoning; None if there is none.
 
     Reasoning without an end reaches to the end of the text: such a response was cut off before its answer. Reasoning
-    whose opening mark was in the prompt begins with the text. `pattern` is a regular expression of further reasoning.
+    whose opening mark was in the prompt begins with the text. `pattern` is a regular expression that matches
+    reasoning in another mark.
 
     >>> split_reasoning("<think>Which one?</think>A nurse.")
     ('A nurse.', 'Which one?')

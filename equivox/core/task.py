@@ -203,7 +203,7 @@ class Sampling:
 
     `temperature` 0 is greedy, `top_k` 0 keeps every token. Each of the `repeats` responses to a sample has its own
     seed. A response ends before any text in `stop`; `logprobs` is the number requested per token (0: none). `reasoning`
-    is a regular expression of text before the answer that is reasoning, beside the marks that are known.
+    is a regular expression that matches reasoning in a mark that is not known (`equivox.core.reasoning`).
     """
 
     temperature: Temperature = 0.0

@@ -93,7 +93,10 @@ class Servers(openai.DefaultAsyncHttpxClient):
         self._next_start = 0.0
 
     async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:
-        """Return a server's answer to `request`, read to its end; raises as the module says."""
+        """Return a server's answer to `request`, read to its end.
+
+        Raises Refused for what the client does not send again, and errors of httpx2 for what it does.
+        """
         self.retries += request.headers.get("x-stainless-retry-count", "0") != "0"
         await self._wait_for_turn()
         async with self._place(request.url) as server:

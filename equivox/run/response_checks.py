@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from equivox.core.coverage import UNUSUAL
 from equivox.core.lazy import NDArray, np, pa, pc
 from equivox.core.reasoning import REASONING_LEFT
 from equivox.run.plan import SECONDS, WORDS, read_plan
 from equivox.run.store import Store, response_schema
 
 Code = Literal["cut_prompt", "cut_audio", "cut_fixed", "reasoning_left"]
-UNUSUAL = 0.05
-"""Where this share of a task's prompts was cut, a score without a difference has no result."""
 _MOST_TEXTS = 5_000
 _LEAST_TOKENS = 256
 """No server has a smaller limit; short prompts of unlike length often have equally many tokens by chance."""
@@ -47,7 +46,7 @@ class ResponseCheck:
 
     @property
     def lacks_result(self) -> bool:
-        """Whether a score of the task without a difference has no result."""
+        """Whether so many prompts were cut that a score without a difference has no result."""
         return self.code == "cut_prompt" and self.n >= UNUSUAL * self.of
 
 
@@ -84,10 +83,10 @@ def _find_in_task(task: str, sent: pa.Table) -> Iterator[ResponseCheck]:
         pc.cast(sent[name], pa.float64()).to_numpy() for name in (WORDS, SECONDS, "prompt_tokens", "media_tokens")
     )
     # Not every server counts the tokens of media among those of the prompt: of such prompts only the sum is compared.
-    silent = ~(media > 0)
+    text_alone = ~(media > 0)
     cut = tokens < words
-    if silent.any():
-        cut[silent] = find_cut_prompts(tokens[silent], words[silent])
+    if text_alone.any():
+        cut[text_alone] = find_cut_prompts(tokens[text_alone], words[text_alone])
     yield from _describe("cut_prompt", task, cut, tokens, words)
     heard = np.isfinite(seconds) & (media > 0)
     if heard.any():
