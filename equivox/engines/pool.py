@@ -228,7 +228,7 @@ class PoolEngine(Engine):
         """Return what a worker answered; TimeoutError after a long silence."""
         if worker.given in ready:
             self._ray.get(worker.given)
-            worker.given, worker.loaded = None, True
+            worker.given, worker.loaded, worker.started, worker.silent = None, True, True, 0.0
             quick = time.monotonic() - worker.given_at < 1
             worker.chunk = min(2 * worker.chunk, _MOST) if quick else max(worker.chunk // 2, 1)
         if worker.news in ready:
