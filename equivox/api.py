@@ -80,9 +80,9 @@ class Result:
     def undefined(self) -> dict[str, str]:
         """The reasons for undefined scores of whole tasks, by task and metric; empty if all are defined."""
         return {
-            f"{score.task} {score.name}": score.undefined
+            f"{score.task} {score.metric}": str(score.undefined_reason)
             for score in self.scores
-            if score.is_whole and score.undefined is not None
+            if score.is_whole and score.undefined_reason is not None
         }
 
     @property

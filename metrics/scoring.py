@@ -10,9 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from equivox.core.columns import Column
+from equivox.core.detectable import Detectable, describe_design
 from equivox.core.hashing import seed_of
 from equivox.core.lazy import Later, NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
+from equivox.core.notes import Note, NoteCode
 from equivox.core.samples import Row, Samples, rows_of
 from equivox.core.task import Task
 
@@ -22,8 +24,18 @@ else:
     statistics = Later("equivox.statistics")
 
 
-NO_NOISE = "no cluster shows a difference: how far chance alone goes is not known"
-"""Why a score without a finding says nothing where every cluster is even."""
+def list_design_notes(
+    too_few: Note | None, detectable: Detectable | None, *, even: bool, null_mean: float = math.nan
+) -> list[Note]:
+    """Return what a design can show, and why it could hide a difference; `even` says that every unit is."""
+    # Where all units differ by the same and not by 0, the smallest p says whether that could be found.
+    silent = Note(NoteCode.NO_NOISE) if detectable is None and even else None
+    return [describe_design(detectable, null_mean), *list_notes(too_few or silent)]
+
+
+def list_notes(*notes: Note | None) -> list[Note]:
+    """Return those that are notes."""
+    return [note for note in notes if note is not None]
 
 
 def named(task: Task) -> dict[str, Any]:
@@ -42,11 +54,10 @@ def rng_of(*parts: object) -> np.random.Generator:
     return np.random.default_rng(seed_of(*parts))
 
 
-def least_p_of(task: Task, samples: Samples, mask: NDArray[np.bool_], n_resamples: int) -> dict[str, Any]:
-    """Return `p_least`, the smallest p of permutations of the clusters in `mask`, and why they `cannot_tell`, if so."""
+def find_too_few(task: Task, samples: Samples, mask: NDArray[np.bool_], n_resamples: int) -> Note | None:
+    """Return why permutations of the clusters in `mask` can find nothing; None if they can."""
     design = samples.design(mask, strata=bool(task.strata))
-    least = statistics.least_p_over_clusters(samples.groups.take(mask), n_resamples=n_resamples, **design)
-    return {"p_least": least.p, "cannot_tell": least.too_few}
+    return statistics.least_p_over_clusters(samples.groups.take(mask), n_resamples=n_resamples, **design).too_few
 
 
 def least_p_of_rows(has: Sequence[bool], groups: Column, *, n_resamples: int, **design: Column | None) -> float:
@@ -61,7 +72,7 @@ def least_p_of_rows(has: Sequence[bool], groups: Column, *, n_resamples: int, **
     return statistics.least_p_over_clusters([groups[row] for row in rows], n_resamples=n_resamples, **held).p
 
 
-def too_few_units(task: Task, samples: Samples, mask: NDArray[np.bool_], min_coverage: float) -> str | None:
+def too_few_units(task: Task, samples: Samples, mask: NDArray[np.bool_], min_coverage: float) -> Note | None:
     """Return why answers in `mask` leave too little to be compared, where something is held equal; None if enough.
 
     A unit is compared if every group has an answer of it, a cluster if every group has one in its stratum or block.
@@ -75,12 +86,8 @@ def too_few_units(task: Task, samples: Samples, mask: NDArray[np.bool_], min_cov
     compared = design.n_units(design.compared(np.flatnonzero(mask)))
     if design.held is None or len(design.groups) < 2 or compared >= min_coverage * asked:
         return None
-    what = (
-        "units have a usable answer in every group"
-        if design.crossed
-        else "clusters are in strata or blocks with a usable answer of every group"
-    )
-    return f"{compared} of {asked} {what}, fewer than {100 * min_coverage:g} %"
+    counts = {"compared": compared, "of": asked, "needed": min_coverage, "crossed": design.crossed}
+    return Note(NoteCode.FEW_UNITS, counts)
 
 
 def compare_sums(
@@ -111,7 +118,7 @@ def compare_sums(
     sums = aligned([sums_of([pair[model] for pair in both]) for model in (0, 1)], n_sums)
     if not len(sums[0]):
         return PairedValues(undefined=nothing)
-    target = tasks[0].score_a.target
+    target = tasks[0].score_a.null_value
     found = statistics.compare_totals(
         sums[0], sums[1], value_of, target=target, sizes=sizes, n_resamples=n_resamples, rng=rng
     )

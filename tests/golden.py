@@ -17,13 +17,17 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+
+if TYPE_CHECKING:
+    from equivox.core.scores import Score
 
 TESTS = Path(__file__).parent
 RECORD = TESTS / "golden.parquet"
@@ -74,9 +78,15 @@ def melt(table: pd.DataFrame, **keys: str) -> pd.DataFrame:
     return frame.melt(id_vars=KEYS[:-1], value_vars=numbers, var_name="field", value_name="number")
 
 
-def melt_scores(scores: pd.DataFrame, run: str) -> pd.DataFrame:
+def melt_scores(given: Sequence[Score], run: str) -> pd.DataFrame:
     """Return the numbers of scores in long form."""
-    scores = scores.rename(columns={"name": "metric"})
+    rows = []
+    for score in given:
+        shift = score.largest_shift
+        shares = {} if shift is None else {"largest_high": shift.high_share, "largest_low": shift.low_share}
+        design = {} if score.detectable is None else vars(score.detectable)
+        rows.append(score.as_row() | shares | design | {"null_mean": score.null_mean, "rare_share": score.rare_share})
+    scores = pd.DataFrame(rows)
     texts = [name for name in scores if name not in KEYS and pd.api.types.is_string_dtype(scores[name])]
     return melt(scores.drop(columns=texts), run=run)
 
@@ -85,7 +95,7 @@ def read_run(folder: Path, name: str) -> Iterator[pd.DataFrame]:
     """Yield the numbers of the scores and of the tables of a run."""
     import equivox
 
-    yield melt_scores(equivox.open_run(folder).to_pandas(), name)
+    yield melt_scores(equivox.open_run(folder).scores, name)
     for file in sorted(folder.glob("tables/**/*.parquet")):
         yield melt(pd.read_parquet(file), run=name, task=file.parent.name, metric=f"table {file.stem}")
 
@@ -115,7 +125,7 @@ def published_responses(folder: Path) -> Iterator[pd.DataFrame]:
 
     for model in ("qwen2v5VL3b", "janus"):
         result = whole_family(Path(os.environ["EQUIVOX_REFERENCE_DATA"]), model)
-        yield melt_scores(pd.DataFrame([score.as_row() for score in result.scores]), f"{PUBLISHED} {model}")
+        yield melt_scores(result.scores, f"{PUBLISHED} {model}")
         for name, table in result.tables.items():
             yield melt(pd.DataFrame(table), run=f"{PUBLISHED} {model}", metric=f"table {name}")
 

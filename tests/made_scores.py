@@ -6,6 +6,7 @@ from typing import Any
 
 from equivox.core.coverage import Coverage
 from equivox.core.metric import Metric
+from equivox.core.notes import Note, NoteCode
 from equivox.core.scores import Score
 from equivox.core.task import AnnotationScheme, Attribute, DataSource, Prompt, Task
 
@@ -19,9 +20,20 @@ def made_score(**given: Any) -> Score:
     """Return an nTVD of a whole task; `given` are other values of its fields."""
     common = {
         "task": "f:t", "condition": "audio", "dimension": "gender", "attribute": None, "role": "outcome",
-        "name": "nTVD", "unit": "percent", "zero_means": "alike", "value": 40.0, "coverage": FULL,
+        "metric": "nTVD", "unit": "percent", "value": 40.0, "coverage": FULL,
     }  # fmt: skip
     return Score(**(common | given))
+
+
+def find_note(score: Score, code: NoteCode) -> Note:
+    """Return the one note of a score with a code."""
+    (note,) = (note for note in score.notes if note.code == code)
+    return note
+
+
+def code_of(score: Score) -> str:
+    """Return the code of what could hide a difference from a score; empty if nothing could."""
+    return "" if score.hidden_by is None else str(score.hidden_by.code)
 
 
 def toy_task(metric: Metric, *attributes: Attribute, **changes: Any) -> Task:

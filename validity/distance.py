@@ -144,7 +144,6 @@ class Found:
     low: Floats
     high: Floats
     p: Floats
-    p_euclidean: Floats
 
     @property
     def covered(self) -> float:
@@ -177,15 +176,15 @@ def simulate(asked: tuple[World, int, int]) -> Found:
     clusters = EncodedLabels(codes=cluster, names=range(world.clusters))
     groups = EncodedLabels(codes=world.group_of_cluster()[cluster], names=range(world.groups))
     names, rows = [f"v{code:02}" for code in range(world.values)], np.arange(len(cluster))
-    found = np.empty((7, runs))
+    found = np.empty((6, runs))
     for run in range(runs):
         columns = {
             f"a{place}": EncodedValues(rows=rows, codes=codes, names=names, n_rows=len(rows))
             for place, codes in enumerate(world.codes(rng))
         }
         one = joint_shift(columns, groups, clusters=clusters, min_count=1, n_resamples=N_RESAMPLES, rng=rng)
-        found[:, run] = one.ntvd, one.estimate, one.ci_low, one.ci_high, one.p_cluster, one.p_euclidean, one.p_noise
-    return Found(world, world.truth(), *found[:6])
+        found[:, run] = one.ntvd, one.estimate, one.ci_low, one.ci_high, one.p_cluster, one.p_noise
+    return Found(world, world.truth(), *found[:5])
 
 
 def random_worlds(n: int) -> list[World]:

@@ -168,57 +168,6 @@ def blocks_table(runs: int, seed: int) -> Iterator[str]:
         yield f"| {100 * gender_shift:g} | {100 * found[0] / runs:.0f} % | {100 * found[1] / runs:.0f} % |"
 
 
-def items_table(runs: int, seed: int) -> Iterator[str]:
-    """Coverage of both intervals when sentences speak to one group, without an effect over sentences."""
-    yield "| 91 speakers × 12 sentences | p_cluster ≤ .05 | interval holds 0 | interval for new sentences holds 0 |"
-    yield "|---|---|---|---|"
-    group = np.arange(91) % 2
-    for interaction in (0.0, 0.02, 0.05):
-        rng = np.random.default_rng([seed, 6, int(100 * interaction)])
-        held = np.zeros(3)
-        for _ in range(runs):
-            base = np.full(8, 1 / 8)
-            tilt = np.broadcast_to(base, (2, 12, 8))
-            if interaction:
-                tilt = rng.dirichlet(base * (1 - interaction) / interaction, size=(2, 12))
-            codes = np.concatenate([rng.choice(8, size=1, p=row) for row in tilt[group].reshape(-1, 8)])
-            cluster, item = np.arange(91).repeat(12), np.tile(np.arange(12), 91)
-            one = distribution_shift(
-                codes, group[cluster], clusters=cluster, items=item, n_resamples=N_LABELLINGS, rng=rng
-            )
-            held += np.array([one.p_cluster <= 0.05 + 1e-12, one.ci_low == 0, one.new_items_low == 0])
-        shares = " | ".join(f"{100 * share / runs:.0f} %" for share in held)
-        yield f"| correlation of a sentence's answers within a group {interaction:g} | {shares} |"
-
-
-def second_tests_table(runs: int, seed: int) -> Iterator[str]:
-    """Yield the rates at which each test finds a shift of one value, of many, and of rare values."""
-    yield "| shift | nTVD (p_cluster) | Euclidean (p_euclidean) | all values (p_every_value) |"
-    yield "|---|---|---|---|"
-    sparse = distance.World(clusters=24, responses=60, groups=6, values=20, correlation=0.02, shift=0.1)
-    rare = distance.World(
-        clusters=24, responses=60, groups=2, values=200, base="zipf", correlation=0.01, shift=0.2, spread="dense"
-    )
-    for name, world in (
-        ("none, 20 values", replace(sparse, shift=0.0)),
-        ("10 on one value a group, of 20", sparse),
-        ("10 spread over 20 values", replace(sparse, spread="dense")),
-        ("20 spread over 200 values, most of them rare", rare),
-    ):
-        rng = np.random.default_rng([seed, 7, len(name)])
-        cluster = np.arange(world.clusters).repeat(world.responses)
-        found = np.zeros(3)
-        for _ in range(runs):
-            (codes,) = world.codes(rng)
-            one = distribution_shift(
-                codes, world.group_of_cluster()[cluster], clusters=cluster, n_resamples=N_LABELLINGS, rng=rng
-            )
-            found += np.array([one.p_cluster, one.p_euclidean, one.p_every_value]) <= 0.05 + 1e-12
-        none_rare = np.isnan(one.p_every_value)
-        shares = [f"{100 * share / runs:.0f} %" for share in found[:2]]
-        yield f"| {name} | {' | '.join(shares)} | {'none rare' if none_rare else f'{100 * found[2] / runs:.0f} %'} |"
-
-
 def sample(world: World, rng: np.random.Generator) -> tuple[Ints, Floats, Floats, Floats]:
     """Draw one sample: counts by cluster, deviations, draws of its noise and standard errors."""
     group = world.group_of_cluster()
@@ -384,13 +333,6 @@ A shift of 10, spread over all values of a group's own, which hides it. `?` coun
 
 {told}
 
-### Second tests
-
-nTVD adds up all values, so it finds a shift of one value later than a Euclidean distance does. Rare values, seen
-less often than τ, are left out of both; the last test has them all.
-
-{second}
-
 ## The estimate and the interval
 
 Every population below has a known nTVD. `sparse` moves each group's answers to one value of its own, `dense` to all
@@ -423,13 +365,6 @@ These are outside of what the estimate is meant for; the table says what then ha
 {wide_summary}
 
 {wide}
-
-### Other sentences
-
-No effect over all sentences, but single sentences draw other answers from one group. Test and interval speak of these
-sentences, and are right to find a difference; the second interval speaks of new ones.
-
-{items}
 
 ### Why not a bootstrap interval
 
@@ -575,8 +510,6 @@ def tables(runs: int, interval_runs: int, pair_runs: int, seed: int, processes: 
                 ("crossed", designs.crossed_table, interval_runs),
                 ("compared", designs.compared_table, interval_runs),
                 ("blocks", blocks_table, interval_runs),
-                ("second", second_tests_table, interval_runs),
-                ("items", items_table, interval_runs),
                 ("planted", planted_table, interval_runs),
             )
         }

@@ -44,7 +44,7 @@ def corrected_scores(by_attribute: Mapping[str, Sequence[Unit]], annotator: str 
         own_found: list[AdjustedScore] = []
         for score in scores:
             attribute = declared.get((score.task, score.attribute or ""))
-            measure = measures.get((score.task, score.name))
+            measure = measures.get((score.task, score.metric))
             if attribute is None or not score.defined or score.subset or measure is None or measure.corrected is None:
                 continue
             # A response that several tasks share is on the sheet once, so that its label speaks for all of them.
@@ -54,7 +54,7 @@ def corrected_scores(by_attribute: Mapping[str, Sequence[Unit]], annotator: str 
             if adjusted := _corrected(plain, *design, attribute, units, wording, measure.corrected):
                 own_found.append(adjusted)
         for score in scores:
-            measure = measures.get((score.task, score.name))
+            measure = measures.get((score.task, score.metric))
             if score.is_whole and score.defined and measure is not None and measure.corrected is not None:
                 parts = {one.attribute: one for one in own_found if one.task == score.task}
                 if parts.keys() & set(score.parts):
@@ -71,8 +71,8 @@ def _as_stored(model: str, run: Path, score: Score) -> AdjustedScore:
         attribute=score.attribute or "",
         value=score.value,
         estimate=score.estimate,
-        own_low=score.ci_low,
-        own_high=score.ci_high,
+        own_low=score.ci[0],
+        own_high=score.ci[1],
         run=str(run),
     )
 

@@ -109,7 +109,7 @@ class StoredAudit:
             return None
         if found.value != score.value and not (math.isnan(found.value) and math.isnan(score.value)):
             return None
-        return replace(found, estimate=score.estimate, own_low=score.ci_low, own_high=score.ci_high)
+        return replace(found, estimate=score.estimate, own_low=score.ci[0], own_high=score.ci[1])
 
 
 def audit_files(run: Path) -> list[Path]:

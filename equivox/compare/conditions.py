@@ -156,7 +156,7 @@ def condition_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -
 
 
 def _tests(one: OpenedRun, n_resamples: int) -> Iterator[PairedTest]:
-    whole = {(score.task, score.name): score for score in one.run.scores if score.is_whole}
+    whole = {(score.task, score.metric): score for score in one.run.scores if score.is_whole}
     for (task, name), other in whole.items():
         declared, at, condition = task.partition("@")
         mine, measure = whole.get((declared, name)), one.run.measure(other)

@@ -82,7 +82,7 @@ def _by_task(
             family, _, task = score.task.partition("@")[0].partition(":")
             if task and score.is_whole and score.defined and measure is not None and measure.overall:
                 kind = family.replace(score.dimension, "*")
-                own = found.setdefault((kind, score.condition, score.name), {}).setdefault(task, {})
+                own = found.setdefault((kind, score.condition, score.metric), {}).setdefault(task, {})
                 own.setdefault(score.dimension, {})[run.model] = score
     return found
 
@@ -105,7 +105,7 @@ def _contrast(
             rng=np.random.default_rng(seed_of("dimensions", *named)),
         )
 
-    estimates = [[fmean(s.estimate_unclipped for s in side) for side in sides] for _, *sides in pairs]
+    estimates = [[fmean(s.unbiased for s in side) for side in sides] for _, *sides in pairs]
     of_first, of_second = (
         truths([s for side in sides for s in side]) for sides in zip(*(both for _, *both in pairs), strict=True)
     )
@@ -134,7 +134,7 @@ def truths(scores: Sequence[Score]) -> tuple[float, float]:
 
     How a difference is spread over the values is not known. Both are the mean itself where no noise adds to a score.
     """
-    estimate = fmean(s.estimate_unclipped for s in scores)
+    estimate = fmean(s.unbiased for s in scores)
     noise = fmean(0.0 if math.isnan(s.null_mean) else s.null_mean for s in scores)
     if noise == 0.0:
         return estimate, estimate

@@ -150,13 +150,13 @@ def check_run(new: Path, baseline: Path, margins: Mapping[str, float]) -> Gate:
             read_tasks(run.folder)
     if not scores:
         raise UsageError(f"{new} has no score that a margin applies to")
-    names = {name for score in scores for name in (score.task, score.name)}
+    names = {name for score in scores for name in (score.task, score.metric)}
     if unknown := next((name for name in margins if name and name not in names), None):
         raise UsageError(
             f"no checked number is called {unknown!r}{nearest(unknown, names)}; known: {', '.join(sorted(names))}"
         )
     if "" in margins:
-        _refuse_several_units(margins[""], runs, [s for s in scores if not {s.task, s.name} & margins.keys()])
+        _refuse_several_units(margins[""], runs, [s for s in scores if not {s.task, s.metric} & margins.keys()])
     opened = open_runs(comparison)
     checks = _check_scores(opened, margins)
     unchecked = [f"{check.task} {check.metric}" for check in checks if margins and math.isnan(check.margin)]
@@ -214,7 +214,7 @@ def _check_scores(opened: Sequence[OpenedRun], margins: Mapping[str, float]) -> 
     """
     new, old = (side.run for side in opened)
     tests = {(test.task, test.metric): test for test in paired_tests(opened)}
-    scores = [{(score.task, score.name): score for score in _list_checked(run)} for run in (new, old)]
+    scores = [{(score.task, score.metric): score for score in _list_checked(run)} for run in (new, old)]
     unlike = unlike_settings(new.folder, old.folder)
     # The level at which a hidden difference counts, so that chance finds one in a quarter of `CHANCE` of the nights.
     level = max(CHANCE / 4 / (2 * sum(map(len, scores))), SMALLEST_HIDDEN_P)
@@ -237,7 +237,7 @@ def _explain_lack(run: ComparedRun, score: Score | None, task: str, level: float
     if score is None:
         return f"{run.model} did not run {task}"
     if not score.defined:
-        return f"{run.model} has no score: {score.undefined}"
+        return f"{run.model} has no score: {score.undefined_reason}"
     if all(is_control(other.task, other.condition) for other in run.scores):
         return f"{run.model} was asked in controls alone, in which it does not know the person"
     if run.read_by_rules:
@@ -246,15 +246,14 @@ def _explain_lack(run: ComparedRun, score: Score | None, task: str, level: float
     if share < MIN_COVERAGE:
         about = f" about group {group}" if group else ""
         return f"{share:.0%} of the answers of {run.model}{about} were used, at least {MIN_COVERAGE:.0%} are needed"
-    if (alike := run.alike(task)) > MOST_RARE * score.n_clusters:
-        return f"{alike} of {score.n_clusters} units of {run.model} were asked what another one was"
-    p_items, p_rare = (p if p <= level else NAN for p in (score.p_items, score.p_every_value))
-    if (hidden := replace(score, p_items=p_items, p_every_value=p_rare).hidden_difference) is not None:
+    if (alike := run.alike(task)) > MOST_RARE * score.n_units:
+        return f"{alike} of {score.n_units} units of {run.model} were asked what another one was"
+    if not score.found and (hidden := score.hidden_by) is not None:
         return f"{run.model}: {hidden}"
     for part in left_out_of(score, run.scores):
         # A mean of the other attributes says nothing of an attribute that too few answers state.
         if part.coverage.worst[1] < MIN_COVERAGE:
-            return f"{run.model} has no score of {part.attribute}: {part.undefined}"
+            return f"{run.model} has no score of {part.attribute}: {part.undefined_reason}"
     return ""
 
 
@@ -306,7 +305,7 @@ def _doubt(check: Check, scores: Sequence[Mapping[tuple[str, str], Score]], marg
         if check.outcome == "pass" and other and score.found:
             before = old[key].distance if key in old and old[key].defined else 0.0
             if score.distance - before > check.margin:
-                reason = f"{score.name} is {score.distance:.4g} {score.unit} (q {score.q:.2g})"
+                reason = f"{score.metric} is {score.distance:.4g} {score.unit} (q {score.q:.2g})"
                 return replace(check, outcome="undecided", reason=reason)
     return check
 

@@ -10,7 +10,7 @@ from equivox.compare.pairs import Asked, OpenedRun, Subject, aligned, paired_gen
 from equivox.core.errors import UsageError
 from equivox.core.lazy import np
 from equivox.core.samples import Samples
-from equivox.core.scores import NAN, Mover, family_of
+from equivox.core.scores import NAN, LargestShift, family_of
 from equivox.run.losses import LOST, by_group, lost_of, shares_of_lost
 from equivox.statistics import group_means, least_p_over_clusters
 
@@ -35,8 +35,8 @@ class LossChange(Subject):
         The smallest p that the clusters allow.
     """
 
-    new: Mover
-    old: Mover
+    new: LargestShift
+    old: LargestShift
     p: float = NAN
     p_least: float = NAN
     undefined: str | None = None

@@ -59,7 +59,7 @@ class Subject:
     def of(cls, about: Score | Subject, **given: Any) -> Self:
         """Return one about the same as a score, or another subject; `given` are its other fields, and what differs."""
         same = {name: getattr(about, name) for name in ("dimension", "condition", "family", "task", "unit")}
-        metric = about.metric if isinstance(about, Subject) else about.name
+        metric = about.metric
         return cls(**({"metric": metric} | same | given))
 
 
@@ -146,7 +146,7 @@ def _kept_at(one: OpenedRun, other: OpenedRun, n_resamples: int) -> Path | None:
         ours = all(m is None or m.compare is None or m.compare.__module__.startswith("equivox.") for _, m in scores)
         if not ours or not is_computed(run.folder):
             return None
-        named = [[score.task, score.name] for score, _ in scores]
+        named = [[score.task, score.metric] for score, _ in scores]
         sides.append([run.model, run.annotator, run.origin.fingerprint, named])
     return cache_folder(KEPT) / f"{digest([_code(), n_resamples, sides])}.json"
 
@@ -267,9 +267,9 @@ NotYet = Callable[[], PairedTest]
 
 def _tests(one: OpenedRun, other: OpenedRun, n_resamples: int) -> Iterator[PairedTest | NotYet]:
     """Yield the test of every score of a whole task that both runs have, or why there is none."""
-    theirs = {(s.task, s.name): s for s in other.run.scores if s.is_whole}
+    theirs = {(s.task, s.metric): s for s in other.run.scores if s.is_whole}
     for mine in one.run.scores:
-        score = theirs.get((mine.task, mine.name))
+        score = theirs.get((mine.task, mine.metric))
         measure = one.run.measure(mine) or other.run.measure(mine)
         if not mine.is_whole or score is None or (measure is not None and measure.compare is None):
             continue
@@ -354,12 +354,12 @@ def paired_generator(*parts: Any) -> np.random.Generator:
 
 def _unscored(named: Iterable[tuple[str, Score]]) -> str | None:
     """Return which of these has no score, and why; None if all have one."""
-    return next((f"{name} has no score: {score.undefined}" for name, score in named if not score.defined), None)
+    return next((f"{name} has no score: {score.undefined_reason}" for name, score in named if not score.defined), None)
 
 
 def _rare_in_one(names: tuple[str, str], mine: Score, theirs: Score) -> str | None:
     """Return that many more values of one side are left out as rare, so that it seems nearer to no bias; else None."""
-    shares = mine.removed_share, theirs.removed_share
+    shares = mine.rare_share, theirs.rare_share
     if not abs(shares[0] - shares[1]) > MOST_RARE:
         return None
     told = [f"{100 * share:.0f} % of the values of {name}" for name, share in zip(names, shares, strict=True)]
@@ -389,7 +389,7 @@ def averaged_scores(run: ComparedRun) -> dict[tuple[str, str, str], dict[str, Sc
     for score in run.scores:
         measure = run.measure(score)
         if measure is not None and measure.overall and score.is_whole and score.role == "outcome":
-            found.setdefault((score.family, score.dimension, score.name), {})[score.task] = score
+            found.setdefault((score.family, score.dimension, score.metric), {})[score.task] = score
     return found
 
 
@@ -400,5 +400,5 @@ def untested_measures(comparison: Comparison) -> dict[str, str]:
         for score in run.scores:
             measure = run.measure(score) if score.is_whole else None
             if measure is not None and measure.compare is None:
-                found[score.name] = measure.not_compared
+                found[score.metric] = measure.not_compared
     return found

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from equivox.annotate import RULES, evaluation_of
 from equivox.compare.runs import run_metrics
@@ -17,6 +17,7 @@ from equivox.configs.published import Source
 from equivox.core.errors import EquivoxError, UsageError
 from equivox.core.files import read_document, read_table
 from equivox.core.metric import Metric
+from equivox.core.notes import NoteCode
 from equivox.core.scores import NAN, Score, family_of
 from equivox.core.task import Task
 from equivox.dataset_builders.corpus import SAMPLE
@@ -62,8 +63,8 @@ class Number:
     noise adds; NaN if `measured` is it. `low` and `high` are the interval of the estimate, or of `measured` without an
     estimate; averages over evaluations have none. `q` is the corrected p of the score within its run, `p` that by the
     paper's own test; several evaluations are taken for independent samples, as the papers do (Stouffer's method), so
-    that it is too small. `weak` is what to know of a number without a star: that the design cannot tell, or that
-    answers of one group are missing.
+    that it is too small. `lacks` says whether the run or its task is missing. `weak` is what to know of a number
+    without a star: that the design cannot tell, or that answers of one group are missing.
     """
 
     measured: Any = NAN
@@ -75,6 +76,7 @@ class Number:
     q: float = NAN
     p: float = NAN
     undefined: str | None = None
+    lacks: Literal["", "run", "task"] = ""
     weak: tuple[str, ...] = ()
 
 
@@ -227,7 +229,7 @@ class OpenedRun:
         if metric is not None and metric.cohort is not None:
             scores = [score for name in annotators if self.answered(name) is not None for score in self.scores(name)]
             notes = [note for score in scores if score.task == self.task_of(task) for note in score.notes]
-            if any(note.startswith(metric.cohort.stand_ins) for note in notes):
+            if any(note.code == NoteCode.STAND_INS for note in notes):
                 lines.append(f"{metric.cohort.stand_ins}, comparable with nothing else")
         return lines
 
@@ -286,26 +288,26 @@ def _loaded(model: str) -> str:
 
 def read_score(source: Source, task: str, scores: Sequence[Score]) -> Number:
     """Return the score of a whole task or family with its evidence."""
-    named = {s.subset: s for s in scores if (s.task, s.name, s.attribute) == (task, source.score, None)}
+    named = {s.subset: s for s in scores if (s.task, s.metric, s.attribute) == (task, source.score, None)}
     score = named.get(source.subset)
     if score is None:
         arithmetic = f" ({source.subset})" if source.subset else ""
         return Number(undefined=f"the run has no {source.score} of {task}{arithmetic}")
-    if score.undefined is not None:
-        return Number(undefined=score.undefined)
+    if score.undefined_reason is not None:
+        return Number(undefined=str(score.undefined_reason))
     # A number by the paper's arithmetic has no test: that of the score beside it speaks for both.
     whole = named.get("", score)
     if not whole.defined:
-        return Number(measured=score.value, evaluations=1, p=score.p_paper)
-    untold = whole.untold_in_any_unit
-    weak = (None if untold is None else f"this design cannot tell: {untold}", whole.coverage.uneven)
+        return Number(measured=score.value, evaluations=1, p=score.p_published)
+    hidden = whole.hidden_by or ("a difference could hide" if whole.outcome == "too_few_data" else None)
+    weak = (None if hidden is None or whole.found else f"too few data: {hidden}", whole.coverage.uneven)
     return Number(
         measured=score.value,
         evaluations=1,
         estimate=NAN if whole is score and math.isnan(whole.estimate) else whole.headline,
-        low=whole.ci_low,
-        high=whole.ci_high,
+        low=whole.ci[0],
+        high=whole.ci[1],
         q=whole.q,
-        p=score.p_paper,
-        weak=tuple(filter(None, weak)),
+        p=score.p_published,
+        weak=tuple(str(why) for why in weak if why is not None),
     )

@@ -25,7 +25,6 @@ __all__ = ["FilledTable", "Number", "TableRun", "fill_tables"]
 
 DASH = "—"
 """The beginning of a remark that says why something has no number."""
-NO_RUN, NOT_ASKED = "no run of", "was not asked"
 _MARKS = {"": {}, "ends": {0: "smallest", -1: "largest"}, "lowest": {0: "lowest", 1: "second lowest"}}
 
 
@@ -112,7 +111,9 @@ def _measure(
     columns: dict[str, Any] = {"model": source.model, "task": source.task_name, "annotators": (), "remarks": ()}
     run = "a total" if source.cohort_total else _run_of(runs, source)
     if isinstance(run, str):
-        return columns | vars(Number(undefined=run))
+        run = Number(undefined=run)
+    if isinstance(run, Number):
+        return columns | vars(run)
     annotators = run.annotators(source.annotator)
     if findings:
         number = run.findings(source, findings, annotators[0])
@@ -126,19 +127,19 @@ def _measure(
     return columns | vars(number) | {"annotators": tuple(annotators), "remarks": tuple(remarks), "run": run}
 
 
-def _run_of(runs: Sequence[OpenedRun], source: Source) -> OpenedRun | str:
-    """Return the run that has the task of a cell, or why there is none."""
+def _run_of(runs: Sequence[OpenedRun], source: Source) -> OpenedRun | Number:
+    """Return the run that has the task of a cell, or a number that says why there is none."""
     of_model = [run for run in runs if run.is_of(source.model)]
     if not of_model:
-        return f"{NO_RUN} {source.model}"
+        return Number(undefined=f"no run of {source.model}", lacks="run")
     if all(run.undefined is not None for run in of_model):
-        return str(of_model[0].undefined)
+        return Number(undefined=str(of_model[0].undefined))
     fitting = [run for run in of_model if run.has(source)]
     if source.setting:
         fitting = [run for run in fitting if run.run.setting == source.setting] or fitting
     if not fitting:
         setting = f" in the setting {source.setting}" if source.setting else ""
-        return f"{source.task_name} {NOT_ASKED}{setting}"
+        return Number(undefined=f"{source.task_name} was not asked{setting}", lacks="task")
     if len(fitting) > 1:
         folders = ", ".join(str(run.folder) for run in fitting)
         raise UsageError(f"{len(fitting)} runs of {source.model} have {source.task_name}: {folders}; give one")
@@ -151,13 +152,13 @@ def _reasons(cells: Sequence[Mapping[str, Any]], width: int) -> list[str]:
     rows: dict[tuple[str, str], list[str]] = {}
     for cell in cells:
         reason = cell["undefined"] or ""
-        if reason.startswith(NO_RUN):
+        if cell["lacks"] == "run":
             models[cell["model"]] = None
         elif reason:
             row = ", ".join(filter(None, (cell["block"], cell["row"])))
             # The cells of one row name one task each.
-            rows.setdefault((NOT_ASKED if NOT_ASKED in reason else reason, row), []).append(cell["column"])
-    lines = [f"{NO_RUN} {', '.join(models)}"] if models else []
+            rows.setdefault(("was not asked" if cell["lacks"] == "task" else reason, row), []).append(cell["column"])
+    lines = [f"no run of {', '.join(models)}"] if models else []
     # A row that lacks some of its columns has a line of its own.
     lines += [
         f"{row}, {', '.join(columns)}: {reason}" for (reason, row), columns in rows.items() if len(columns) < width

@@ -28,6 +28,7 @@ from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.errors import UsageError
 from equivox.core.lazy import on_one_core
 from equivox.core.metric import Cohort, CohortMember, CohortScore, CohortTotals
+from equivox.core.notes import Note, NoteCode
 from equivox.core.plugins import told_in_one_line
 from equivox.core.scores import LEVEL, NAN, Score
 from equivox.run.scoring import read_scores
@@ -134,8 +135,8 @@ class Rank(Subject):
     untested: tuple[str, ...] = ()
     too_few: str | None = None
     n_ranked: int = 0
-    undefined: str | None = None
-    uneven: str | None = None
+    undefined: Note | str | None = None
+    uneven: Note | None = None
 
 
 def rank_all(comparison: Comparison, tests: Sequence[PairedTest]) -> list[Rank]:
@@ -147,17 +148,21 @@ def rank_all(comparison: Comparison, tests: Sequence[PairedTest]) -> list[Rank]:
     columns: dict[tuple[str, str], dict[str, Rank]] = {}
     every = [(run, score) for run in comparison.runs for score in run.scores]
     hidden = {
-        (task, score.name, run.model)
+        (task, score.metric, run.model)
         for run, score in every
-        if score.is_whole and score.hidden_difference
+        if score.is_whole and score.hidden_by
         for task in (score.task, f"{score.family}: {OVERALL}")
     }
     tests = [t for t in tests if not hidden & {(t.task, t.metric, model) for model in (t.model_a, t.model_b)}]
     for run, score in every:
         if is_ranked(run, score):
-            known = {"distance": score.distance, "undefined": score.undefined, "uneven": score.coverage.uneven}
+            known = {
+                "distance": score.distance,
+                "undefined": score.undefined_reason,
+                "uneven": score.coverage.uneven,
+            }
             own = Rank.of(score, model=run.model, **known)
-            columns.setdefault((score.task, score.name), {})[run.model] = own
+            columns.setdefault((score.task, score.metric), {})[run.model] = own
     for run in comparison.runs:
         for (family, _, name), scores in averaged_scores(run).items():
             if len(scores) > 1:
@@ -170,7 +175,7 @@ def is_ranked(run: ComparedRun, score: Score) -> bool:
     """Return whether models are ranked by a score: of a whole task, with a value for "no bias" and a paired test."""
     measure = run.measure(score)
     tested = measure is None or measure.compare is not None
-    return score.is_whole and score.role == "outcome" and not math.isnan(score.target) and tested
+    return score.is_whole and score.role == "outcome" and not math.isnan(score.null_value) and tested
 
 
 def _overall(model: str, family: str, scores: Mapping[str, Score]) -> Rank:
@@ -180,10 +185,10 @@ def _overall(model: str, family: str, scores: Mapping[str, Score]) -> Rank:
     own = Rank.of(first, task=f"{family}: {OVERALL}", model=model, uneven=uneven)
     if missing:
         tasks = "task has" if len(missing) == 1 else "tasks have"
-        reason = f"{len(missing)} of {len(scores)} {tasks} no score: {first.task}: {first.undefined}"
+        reason = f"{len(missing)} of {len(scores)} {tasks} no score: {first.task}: {first.undefined_reason}"
         return replace(own, undefined=reason)
     # Estimates below zero are noise as much as those above, so the mean is clipped and not its parts.
-    mean = math.fsum(score.estimate_unclipped for score in scores.values()) / len(scores)
+    mean = math.fsum(score.unbiased for score in scores.values()) / len(scores)
     return replace(own, distance=max(0.0, mean))
 
 
@@ -277,7 +282,6 @@ def published_totals(runs: Sequence[ComparedRun], published: str, *, fixed: bool
         values = {run.model: own for run in runs if (own := _signed(run, family))}
         if metric.cohort is None or not values:
             continue
-        begins = metric.cohort.stand_ins
         with told_in_one_line(f"the cohort of the metric {metric.name}"):
             totals = metric.cohort.totals(values, published, fixed)
         found.append(
@@ -290,7 +294,7 @@ def published_totals(runs: Sequence[ComparedRun], published: str, *, fixed: bool
                 by_stand_ins=tuple(
                     run.model
                     for run in runs
-                    if any(s.task == family and note.startswith(begins) for s in run.scores for note in s.notes)
+                    if any(s.task == family and note.code == NoteCode.STAND_INS for s in run.scores for note in s.notes)
                 ),
             )
         )
@@ -305,6 +309,6 @@ def _signed(run: ComparedRun, family: str) -> dict[str, float]:
     given: dict[str, list[float]] = {}
     for name in evaluations_of(run.folder, evaluation_of(run.annotator)[0]) if metric and metric.cohort else ():
         for score in read_scores(run.folder, name):
-            if score.task == family and score.is_whole and metric is not None and score.name in metric.by_name:
-                given.setdefault(score.name, []).append(score.value)
+            if score.task == family and score.is_whole and metric is not None and score.metric in metric.by_name:
+                given.setdefault(score.metric, []).append(score.value)
     return {name: math.fsum(values) / len(values) for name, values in given.items()}

@@ -111,12 +111,12 @@ class ComparedRun:
     def measure(self, score: Score) -> Measure | None:
         """Return the measure of a score; None if the run's tasks cannot be read."""
         metric = self.metric_of(score)
-        return None if metric is None else metric.by_name.get(score.name)
+        return None if metric is None else metric.by_name.get(score.metric)
 
     def metric_of(self, score: Score) -> Metric | None:
         """Return the metric of a score: its family's, or its task's where the family has questions of two kinds."""
         metric = self.metrics.get(score.family)
-        if metric is not None and score.name in metric.by_name:
+        if metric is not None and score.metric in metric.by_name:
             return metric
         return self.metric_of_tasks.get(score.task, metric)
 
@@ -276,7 +276,7 @@ def task_correlations(comparison: Comparison) -> list[TaskCorrelation]:
         for score in run.scores:
             measure = run.measure(score)
             if score.is_whole and score.defined and measure is not None and measure.overall:
-                own = by_task.setdefault((score.dimension, score.condition, score.name), {})
+                own = by_task.setdefault((score.dimension, score.condition, score.metric), {})
                 own.setdefault(score.task, {})[run.model] = score
     found = []
     for key, tasks in by_task.items():
@@ -300,7 +300,7 @@ def _correlation(
     columns = {name: [tasks[name][model] for model in models] for name in (first, second)}
     values = {name: [score.value for score in scores] for name, scores in columns.items()}
     (plain,) = correlations(values)
-    (above,) = correlations({name: [score.estimate_unclipped for score in scores] for name, scores in columns.items()})
+    (above,) = correlations({name: [score.unbiased for score in scores] for name, scores in columns.items()})
     result = replace(empty, r=plain.r, r_estimate=above.r, undefined=plain.undefined)
     if math.isnan(plain.r) or len(models) < CORRELATED:
         few = f"an interval needs {CORRELATED} models, there are {len(models)}"

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from equivox.core.notes import Note, NoteCode
+
 STAGES = ("requested", "generated", "answered", "parsed", "used")
 """The counts of a coverage, in the order in which responses are lost."""
 UNEVEN = 0.05
@@ -66,47 +68,43 @@ class Coverage:
         share, group = min(((share, group) for group, share in self._shares.items()), default=(0.0, ""))
         return group, share
 
-    def shortfall(self, floor: float) -> str | None:
+    def shortfall(self, floor: float) -> Note | None:
         """Return why too little is used, or None if every group reaches `floor` (a share).
 
-        >>> Coverage(requested=10, generated=10, answered=10, parsed=6, used=6, requested_by_group={"f": 5, "m": 5},
-        ...          used_by_group={"f": 5, "m": 1}).shortfall(0.8)
-        'only 20 % of the responses of group m are usable; every group needs 80 %'
+        >>> str(Coverage(requested=10, generated=10, answered=10, parsed=6, used=6, used_by_group={"f": 5, "m": 1},
+        ...              requested_by_group={"f": 5, "m": 5}).shortfall(0.8))
+        'too_few_usable: group m, share 0.2, needed 0.8'
         """
         group, share = self.worst
         if share >= floor:
             return None
-        return (
-            f"only {math.floor(1000 * share) / 10:g} % of the responses of group {group} are usable; "
-            f"every group needs {100 * floor:g} %"
+        return Note(
+            NoteCode.TOO_FEW_USABLE, {"group": group, "share": math.floor(1000 * share) / 1000, "needed": floor}
         )
 
     @property
-    def uneven(self) -> str | None:
-        """Which group lost more answers than another, and how many; None if no two groups differ by 5 points or more.
+    def uneven(self) -> Note | None:
+        """Which group lost more answers than another; None if no two groups differ by 5 points or more.
 
-        >>> Coverage(requested=20, generated=20, answered=20, parsed=17, used=17, requested_by_group={"f": 10, "m": 10},
-        ...          used_by_group={"f": 10, "m": 7}).uneven
-        '30 % of the answers of group m are missing, 0 % of group f'
+        >>> str(Coverage(requested=20, generated=20, answered=20, parsed=17, used=17, used_by_group={"f": 10, "m": 7},
+        ...              requested_by_group={"f": 10, "m": 10}).uneven)
+        'uneven: group m, share 0.3, other f, other_share 0.0'
         """
-        lost = [(1 - share, group) for group, share in self._shares.items()]
+        lost = [(round(1 - share, 6), group) for group, share in self._shares.items()]
         if not lost or max(lost)[0] - min(lost)[0] < UNEVEN:
             return None
         (most, group), (least, other) = max(lost), min(lost)
-        return f"{100 * most:.0f} % of the answers of group {group} are missing, {100 * least:.0f} % of group {other}"
+        return Note(NoteCode.UNEVEN, {"group": group, "share": most, "other": other, "other_share": least})
 
-    def warnings(self) -> list[str]:
-        """Return what to know about how the responses ended, where 5 % or more of them did not end as usual.
-
-        >>> Coverage(requested=10, generated=10, answered=10, parsed=10, used=10, truncated=4).warnings()
-        ['4 of 10 responses were cut off by the token limit: raise max_new_tokens']
-        """
-        found = []
-        for count, what in (
-            (self.truncated, "were cut off by the token limit: raise max_new_tokens"),
-            (self.cut_in_thought, "were cut off before they began to answer, thinking: raise max_new_tokens"),
-            (self.withheld, "were withheld by the provider: its filter is measured along with the model"),
-        ):
-            if count and count >= UNUSUAL * self.generated:
-                found.append(f"{count} of {self.generated} responses {what}")
-        return found
+    def list_warnings(self) -> list[Note]:
+        """Return how the responses ended, where 5 % or more of them did not end as usual."""
+        counts = {
+            NoteCode.CUT_OFF: self.truncated,
+            NoteCode.CUT_IN_THOUGHT: self.cut_in_thought,
+            NoteCode.WITHHELD: self.withheld,
+        }
+        return [
+            Note(code, {"n": n, "of": self.generated})
+            for code, n in counts.items()
+            if n and n >= UNUSUAL * self.generated
+        ]

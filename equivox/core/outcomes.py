@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import get_args
 
 from equivox.core.plain import split_by
-from equivox.core.scores import Outcome, Score, distance_interval
+from equivox.core.scores import Outcome, Score
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 """The outcomes, the heaviest first: a task has that of its heaviest score."""
@@ -23,7 +23,7 @@ def compute_smallest_relevant(score: Score, look_for: float) -> float:
     `look_for` is in points of nTVD; it is about a quarter of a standard deviation of a number.
     """
     if score.detectable is not None:
-        return score.detectable.shift
+        return score.detectable.compute_relevant(look_for)
     return look_for if score.unit.startswith("percent of the largest") else math.nan
 
 
@@ -46,9 +46,8 @@ def decide_outcome(score: Score, look_for: float) -> Outcome | None:
         return None
     if score.found:
         return "difference"
-    reach = distance_interval(score.ci_low, score.ci_high, score.target)[1]
-    bounded = math.isfinite(score.ci_low) and math.isfinite(score.ci_high)
-    complete = bounded and score.cannot_tell is None and score.hidden_difference is None
+    complete = all(map(math.isfinite, score.ci)) and score.hidden_by is None
+    reach = score.interval[1]
     return "no_difference" if complete and reach < compute_smallest_relevant(score, look_for) else "too_few_data"
 
 
@@ -60,7 +59,7 @@ def order_deciding(scores: Iterable[Score]) -> list[Score]:
     """
     scores = [score for score in scores if not score.subset and score.role != "echo" and score.outcome is not None]
     whole = [score for score in scores if score.attribute is None]
-    bounded = [score for score in whole if not score.defined or math.isfinite(score.ci_high)] or whole
+    bounded = [score for score in whole if not score.defined or math.isfinite(score.ci[1])] or whole
     deciding = [score for score in scores if score.outcome == "difference" or any(score is one for one in bounded)]
     return sorted(
         deciding, key=lambda s: (OUTCOMES.index(s.outcome or "no_result"), s.role != "outcome", bool(s.attribute))

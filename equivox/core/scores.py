@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import dataclasses
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, get_args
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from annotated_types import Ge, Gt, Le
+from pydantic import BeforeValidator, ConfigDict, PlainSerializer
+from pydantic import dataclasses as checked
 
 from equivox.core.attributes import Role
 from equivox.core.coverage import MOST_RARE, STAGES, Coverage
+from equivox.core.detectable import LEVEL as LEVEL
 from equivox.core.detectable import Detectable
 from equivox.core.errors import UsageError, nearest
-from equivox.core.fields import checked_fields, odd_numbers, typed
-from equivox.core.plain import as_plain
+from equivox.core.fields import checked_fields
+from equivox.core.notes import Note, NoteCode, as_note
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 NAN = math.nan
-
-LEVEL = 0.05
-"""The level of every decision: stars, marks and sentences need a q below it."""
 
 DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD = "sentence-transformers/all-mpnet-base-v2", 0.63
 """The encoder and the threshold for merging open values by meaning: those of BADF."""
@@ -105,8 +109,23 @@ def effective_min_count(options: ScoringOptions, n_responses: int) -> int:
     return max(2, min(10, n_responses // 100))
 
 
+Number = Annotated[
+    float,
+    BeforeValidator(lambda given: NAN if given is None else given),
+    PlainSerializer(lambda number: number if math.isfinite(number) else None, when_used="json"),
+]
+"""A number that JSON holds as null where it is not known (NaN)."""
+Interval = tuple[Number, Number]
+"""The lower and the upper end; NaN where they are not known."""
+Remark = Annotated[Note, BeforeValidator(as_note)]
+"""A note; a text becomes one with the code `remark`."""
+UNKNOWN: Interval = (NAN, NAN)
+
+_CHECKED = ConfigDict(strict=True, extra="forbid", arbitrary_types_allowed=True)
+
+
 @dataclass(frozen=True, kw_only=True)
-class Mover:
+class LargestShift:
     """The value whose share differs most between two groups, with its shares in these groups in percent."""
 
     value: str
@@ -119,82 +138,62 @@ class Mover:
 Outcome = Literal["difference", "no_result", "too_few_data", "no_difference"]
 """What a score says, see `equivox.core.outcomes`."""
 
-_CAN_STAY_HIDDEN = " could be missed in more than 20 of 100 such samples"
+_CAN_HIDE = (
+    NoteCode.SMALLEST_P, NoteCode.LEFT_OUT, NoteCode.HIDDEN_BY_MEAN, NoteCode.WITHIN_ITEMS, NoteCode.FEW_UNITS,
+    NoteCode.NO_NOISE, NoteCode.CANNOT_TELL,
+)  # fmt: skip
+_TOO_MANY = (NoteCode.RARE_VALUES, NoteCode.OTHER_VALUES)
+"""The codes of notes that hide a difference if their share is large."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@checked.dataclass(frozen=True, kw_only=True, config=_CHECKED)
 class Score:
     """One number with its evidence.
 
     Parameters
     ----------
-    name, unit, zero_means
-        The metric, its unit and the meaning of zero.
+    task, condition, dimension
+        The task, what it was sent, and the dimension that is compared.
     attribute, role
         The scored attribute (None for the whole task) and its role.
+    metric, unit
+        The name of the number, and its unit.
     subset
         A breakdown, such as `speaker=1091`; empty for all samples together.
-    target
-        The value that says "no bias".
     value
-        NaN when undefined; `undefined` then gives the reason.
+        The number as published; NaN when it is not known, and `undefined_reason` then says why.
+    null_value
+        The value that says "no bias"; NaN if none does.
+    estimate
+        The estimated value of the population, for numbers that noise only increases; below zero where noise would add
+        more than was seen, so that means over tasks have no bias. NaN where the value itself is the estimate.
+    ci
+        The 95 % interval of the population's value, with the noise removed: it can be below `value`.
     attainable_max
         The largest value that these groups and answers allow.
-    estimate, estimate_unclipped
-        The estimated value of the population, for numbers that noise only increases; it heads tables, figures and
-        ranks, and `value` stands beside it as published. NaN where the value itself is the estimate. Means over tasks
-        take `estimate_unclipped`, which may be below zero, so that noise cancels.
-    null_mean
-        Mean of the null: a diagnosis of the noise, not a part of the value to be subtracted.
-    ci_low, ci_high
-        Interval for the population's value with the noise removed: it can be below `value`, which noise inflates.
-    new_items_low, new_items_high
-        The same interval for new items of the same kind, such as other sentences; NaN where items are not known.
-    same_units_low, same_units_high
-        The same interval for exactly these units, where each is in every group and answered several times; NaN else.
-    worst_low, worst_high
+    missing_bounds
         Bounds of the value over all that the missing responses could have said; equal to it when none is missing.
-        Given for an undefined score too, if anything is known.
-    p_paper
+    p
+        The p-value over whole units, such as speakers: it speaks of units that were not seen, too. It decides.
+    p_published
         The p-value as published, by permuting labels over responses. For comparison only.
-    p_cluster
-        The p-value by permuting labels over clusters: it speaks of the groups, with clusters that were not seen.
-    p_euclidean
-        The second test, declared in advance: it finds a shift of few values more often; NaN where there is none.
-    p_every_value
-        The p-value over clusters with rare values included, which `value` leaves out; NaN where none was left out.
-    p_items
-        The p-value over clusters within single items, and within blocks: it finds differences that cancel over all of
-        them; NaN where there are no items with several answers.
-    p_these
-        The p-value over the responses of exactly these clusters: it speaks of these clusters alone. NaN if the metric
-        has none.
-    p_least
-        The smallest value of the p that decides that the design allows, whatever the answers; NaN if it is not known.
-    cannot_tell
-        Why this design finds nothing, or hardly anything, whatever the answers: "20 permutations: no p below 0.1". None
-        if it can. Without a finding the outcome of such a score is `too_few_data`, never `no_difference`.
     q
-        The p that decides after correction for all tests of the run, see `equivox.run.scoring`; NaN until a run is
-        complete.
-    level
-        The p that would have made it a finding among all tests of the run; NaN until a run is complete.
-    detectable
-        The smallest shift that its design finds; None if that is not known.
-    q_least
-        The smallest q that any answers to this task could have had, given the other tests; NaN if `p_least` is not
-        known.
-    other_share
-        The share of the values that are none of an attribute's options; NaN without options. They count as one value.
+        p after correction for all tests of the run, see `equivox.run.scoring`; NaN until a run is complete.
     outcome
         What it says, decided when the run is scored; None for a number that is not tested. Of a constant answer, whose
-        value is undefined, it is decided by the rule of three over units.
+        value is not known, it is decided by the rule of three over units.
     by_group
         The number of each group: the share of the value that differs most, in percent, or the mean; {} if not known.
+    largest_shift
+        The value whose share differs most between two groups; None if there are no shares.
+    n_units
+        The number of units that are compared.
     coverage
         The counts of responses behind the number.
-    parts
-        For a task: the attributes that entered the mean, and their number.
+    undefined_reason
+        Why the value is not known; None if it is.
+    notes
+        What else to know about it, as codes with values (`equivox.core.notes`).
     """
 
     task: str
@@ -202,58 +201,30 @@ class Score:
     dimension: str
     attribute: str | None
     role: Role
-    name: str
+    metric: str
     unit: str
-    zero_means: str
     subset: str = ""
-    target: float = 0.0
-    value: float = NAN
-    attainable_max: float = NAN
-    estimate: float = NAN
-    estimate_unclipped: float = NAN
-    null_mean: float = NAN
-    ci_low: float = NAN
-    ci_high: float = NAN
-    new_items_low: float = NAN
-    new_items_high: float = NAN
-    same_units_low: float = NAN
-    same_units_high: float = NAN
-    worst_low: float = NAN
-    worst_high: float = NAN
-    p_paper: float = NAN
-    p_cluster: float = NAN
-    p_euclidean: float = NAN
-    p_every_value: float = NAN
-    p_items: float = NAN
-    p_these: float = NAN
-    p_least: float = NAN
-    cannot_tell: str | None = None
-    q: float = NAN
-    q_least: float = NAN
-    level: float = NAN
-    detectable: Detectable | None = None
-    n_clusters: int = 0
-    min_count: int = 0
-    removed_share: float = NAN
-    other_share: float = NAN
-    mover: Mover | None = None
+    value: Number = NAN
+    null_value: Number = 0.0
+    estimate: Number = NAN
+    ci: Interval = UNKNOWN
+    attainable_max: Number = NAN
+    missing_bounds: Interval = UNKNOWN
+    p: Number = NAN
+    p_published: Number = NAN
+    q: Number = NAN
     outcome: Outcome | None = None
     by_group: Mapping[str, float] = field(default_factory=dict)
-    parts: tuple[str, ...] = ()
-    n_parts: int = 0
+    largest_shift: LargestShift | None = None
+    n_units: int = 0
     coverage: Coverage
-    undefined: str | None = None
-    notes: tuple[str, ...] = ()
+    undefined_reason: Remark | None = None
+    notes: tuple[Remark, ...] = ()
 
     @property
     def defined(self) -> bool:
         """Whether the value is a number."""
-        return self.undefined is None
-
-    @property
-    def p(self) -> float:
-        """The p-value that decides, `p_cluster`; the others stand beside it."""
-        return self.p_cluster
+        return self.undefined_reason is None
 
     @property
     def found(self) -> bool:
@@ -261,92 +232,84 @@ class Score:
         return self.defined and self.q < LEVEL
 
     @property
-    def hidden_difference(self) -> str | None:
-        """Why there may be a difference that `value` leaves out or averages away; None without a sign of one."""
-        # A small p that is none among the tests of the run finds nothing; another hides nothing if it is no smaller.
-        missed = (self.p if math.isnan(self.q) else self.q) >= LEVEL
-        in_items, in_rare = (missed and p <= LEVEL and p < self.p for p in (self.p_items, self.p_every_value))
-        if in_items:
-            return f"groups differ within items or blocks (p items {self.p_items:.2g}), which may cancel over all"
-        if in_rare:
-            return f"the rare values that are left out differ between groups (p every value {self.p_every_value:.2g})"
-        if self.removed_share > MOST_RARE:
-            rare = f"over {100 * MOST_RARE:.0f} % of the values are seen fewer than {self.min_count} times and left out"
-            return f"{rare} (`--scoring min_count=2` or `merge=embedding` keeps more)"
-        if self.other_share > MOST_RARE:
-            return f"over {100 * MOST_RARE:.0f} % of the values are none of the options (other), and count as one"
+    def hidden_by(self) -> Note | None:
+        """What could hide a difference from a score without a finding; None if nothing could."""
+        for note in self.notes:
+            if note.code in _CAN_HIDE or (note.code in _TOO_MANY and note.values["share"] > MOST_RARE):
+                return note
         return None
 
-    @property
-    def untold(self) -> str | None:
-        """Why a score without a finding is inconclusive; None if the test had enough power."""
-        return self._untold(in_unit=True)
+    @cached_property
+    def _facts(self) -> Mapping[NoteCode, Mapping[str, Any]]:
+        return {note.code: note.values for note in reversed(self.notes)}
 
     @property
-    def untold_in_any_unit(self) -> str | None:
-        """Why a score without a finding says nothing, in words that scores in different units share; else None."""
-        return self._untold(in_unit=False)
-
-    def _untold(self, *, in_unit: bool) -> str | None:
-        if not self.defined or self.found or math.isnan(self.p):
-            return None
-        if (reason := self.cannot_tell or self.hidden_difference) is not None:
-            return reason
-        if self.p_least >= LEVEL:
-            return f"no p below {self.p_least:.2g}"
-        if self.q_least >= LEVEL:
-            return f"no p below {self.p_least:.2g}, and with all tests of the run no q below {self.q_least:.2g}"
-        if (hidden := self._hidden) is not None:
-            return f"{hidden.in_words(self.unit if in_unit else None)}{_CAN_STAY_HIDDEN}"
-        if self.detectable is None and not (math.isfinite(self.ci_low) and math.isfinite(self.ci_high)):
-            return "how large a difference its test may miss is not known"
-        return None
+    def detectable(self) -> Detectable | None:
+        """What the design finds; None if it is not known."""
+        known = dict(self._facts.get(NoteCode.DESIGN, {}))
+        known.pop("null_mean", None)
+        return Detectable(**known) if known else None
 
     @property
-    def clusters_needed(self) -> int:
-        """The number of clusters that would find the shift that is looked for; 0 if there is no need."""
-        return 0 if self._hidden is None else self._hidden.clusters(self.n_clusters, self._level)
+    def null_mean(self) -> float:
+        """The mean of the null: a diagnosis of the noise; NaN if it is not known."""
+        return float(self._facts.get(NoteCode.DESIGN, {}).get("null_mean", NAN))
 
     @property
-    def _hidden(self) -> Detectable | None:
-        """What the design finds, if it may miss the shift that is looked for and its interval does not rule it out."""
-        found = self.detectable
-        if found is None or found.at(self._level) <= found.shift:
-            return None
-        # An interval of a number with a side is folded at "no bias", an estimate's begins there.
-        if distance_interval(self.ci_low, self.ci_high, self.target)[1] < found.shift:
-            return None
-        return found
+    def parts(self) -> tuple[str, ...]:
+        """The attributes that entered a mean; () for a number of another kind."""
+        return tuple(self._facts.get(NoteCode.MEAN_OF, {}).get("attributes", ()))
 
     @property
-    def _level(self) -> float:
-        return LEVEL if math.isnan(self.level) else self.level
+    def min_count(self) -> int:
+        """How often a value was seen at least that counts; 1 if all count."""
+        return int(self._facts.get(NoteCode.RARE_VALUES, {}).get("min_count", 1))
+
+    @property
+    def rare_share(self) -> float:
+        """The share of the values that is left out as rare, 0 to 1."""
+        return float(self._facts.get(NoteCode.RARE_VALUES, {}).get("share", 0.0))
 
     @property
     def distance(self) -> float:
         """Distance of the estimate from "no bias", 0 or more; NaN if undefined or if no value means "no bias"."""
-        if not self.defined or math.isnan(self.target):
+        if not self.defined or math.isnan(self.null_value):
             return NAN
-        return abs(self.value - self.target) if math.isnan(self.estimate) else max(0.0, self.estimate)
+        return abs(self.value - self.null_value) if math.isnan(self.estimate) else self.headline
+
+    @property
+    def interval(self) -> Interval:
+        """The interval of the distance from "no bias"."""
+        return distance_interval(*self.ci, self.null_value)
+
+    @property
+    def unbiased(self) -> float:
+        """The number that means over tasks take: the estimate if there is one, else the value."""
+        return self.value if math.isnan(self.estimate) else self.estimate
+
+    @property
+    def headline(self) -> float:
+        """The number that heads tables and figures: the estimate within what is possible, else the value."""
+        if math.isnan(self.estimate):
+            return self.value
+        return min(max(self.estimate, 0.0), NAN if math.isnan(self.attainable_max) else self.attainable_max)
 
     @property
     def impossible(self) -> str | None:
         """What cannot be true of a score, in words, such as a p-value of 1.7; None if nothing of the kind."""
-        if self.undefined is None and not math.isfinite(self.value):
-            return (
-                f"has neither a number ({self.name} is {self.value}) nor a reason; say in `undefined` why it cannot be "
-                "known"
-            )
-        if self.undefined is not None and not math.isnan(self.value):
-            return f"has the number {self.value} beside `undefined`, the reason why there is none; give one of them"
-        if self.undefined is not None and not self.undefined.strip():
-            return "has an empty text as `undefined`; say why there is no number"
-        return odd_numbers(self, _PROBABILITIES, ("ci", "new_items", "same_units", "worst"))
-
-    @property
-    def headline(self) -> float:
-        """The number that heads tables and figures: the estimate if there is one, else the value."""
-        return self.value if math.isnan(self.estimate) else self.estimate
+        if self.defined and not math.isfinite(self.value):
+            return f"has the number {self.value} and no `undefined_reason`; say why it cannot be known"
+        if not self.defined and not math.isnan(self.value):
+            return f"has the number {self.value} beside an `undefined_reason`; give one of them"
+        if self.undefined_reason is not None and not str(self.undefined_reason).strip():
+            return "has an empty `undefined_reason`; say why there is no number"
+        for name, p in (("p", self.p), ("p_published", self.p_published)):
+            if not (math.isnan(p) or 0 <= p <= 1):
+                return f"has `{name}` {p}: use a probability, or NaN when undefined"
+        for name, (low, high) in (("ci", self.ci), ("missing_bounds", self.missing_bounds)):
+            if low > high and not math.isclose(low, high):  # equal ends may differ by rounding
+                return f"has `{name}` from {low} to {high}: the lower end comes first"
+        return f"has {self.n_units} units" if self.n_units < 0 else None
 
     @property
     def family(self) -> str:
@@ -360,41 +323,40 @@ class Score:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the score as plain JSON values; NaN becomes None."""
-        return dict(as_plain(dataclasses.asdict(self)))
+        return dict(_adapter().dump_python(self, mode="json"))
 
     def as_row(self) -> dict[str, Any]:
-        """Return the score as one row of plain values for a table: lists joined, coverage and mover in columns."""
+        """Return the score as one row of plain values for a table; intervals and counts have columns of their own."""
         record = self.as_dict()
-        coverage, mover, found = record.pop("coverage"), record.pop("mover") or {}, record.pop("detectable") or {}
-        record |= {"notes": " | ".join(record["notes"]), "parts": " ".join(record["parts"])}
-        record["by_group"] = " | ".join(f"{group}: {number:.6g}" for group, number in self.by_group.items())
-        # Every row has every column, because a table takes its columns from the first row.
-        record |= {f"mover_{f.name}": mover.get(f.name) for f in dataclasses.fields(Mover)}
-        record |= {f"detectable_{f.name}": found.get(f.name) for f in dataclasses.fields(Detectable)}
-        return record | {key: coverage[key] for key in STAGES}
+        for name, stem in (("ci", "ci"), ("missing_bounds", "missing")):
+            record[f"{stem}_low"], record[f"{stem}_high"] = record.pop(name)
+        record |= {stage: record["coverage"][stage] for stage in STAGES}
+        shift = self.largest_shift
+        return record | {
+            "coverage": self.coverage.share,
+            "by_group": " | ".join(f"{group}: {number:.6g}" for group, number in self.by_group.items()),
+            "largest_shift": "" if shift is None else shift.value,
+            "undefined_reason": None if self.undefined_reason is None else str(self.undefined_reason),
+            "notes": " | ".join(map(str, self.notes)),
+        }
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Score:
-        """Return the score that `as_dict` wrote; UsageError for a field that is missing or of another type."""
-        values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else NAN if value is None and name in _NUMBERS else value
-            for name, value in record.items()
-        }
-        for name, kind in (("coverage", Coverage), ("mover", Mover), ("detectable", Detectable)):
-            if isinstance(values.get(name), Mapping):
-                values[name] = typed(kind, values[name])
-        return typed(cls, values)
+        """Return the score that `as_dict` wrote; ValidationError for a field that is missing or of another type."""
+        return _adapter().validate_json(json.dumps(record))
 
 
-_PROBABILITIES = ("p_paper", "p_cluster", "p_euclidean", "p_every_value", "p_items", "p_these", "p_least")
-_NUMBERS = frozenset(field.name for field in dataclasses.fields(Score) if field.type == "float")
-"""The fields of a score that JSON holds as null where they are NaN."""
+@cache
+def _adapter() -> TypeAdapter[Score]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Score)
 
 
 def left_out_of(mean: Score, scores: Iterable[Score]) -> list[Score]:
     """Return the scores of the attributes that a mean over attributes leaves out; [] for a score of another kind."""
-    key = (mean.task, mean.name, mean.role, "")
-    parts = [s for s in scores if (s.task, s.name, s.role, s.subset) == key and s.attribute is not None]
+    key = (mean.task, mean.metric, mean.role, "")
+    parts = [s for s in scores if (s.task, s.metric, s.role, s.subset) == key and s.attribute is not None]
     return [part for part in parts if mean.parts and part.attribute not in mean.parts]
 
 
@@ -406,6 +368,14 @@ def family_of(task: str) -> str:
     """
     name, at, condition = task.partition("@")
     return f"{name.partition(':')[0]}{at}{condition}"
+
+
+COLUMNS = (
+    *("task", "condition", "dimension", "attribute", "role", "metric", "subset", "value", "null_value", "estimate"),
+    *("ci_low", "ci_high", "attainable_max", "missing_low", "missing_high", "p", "p_published", "q", "outcome"),
+    *("by_group", "n_units", "coverage", "undefined_reason", "notes"),
+)
+"""The columns of a table of scores in Python."""
 
 
 @dataclass(frozen=True)

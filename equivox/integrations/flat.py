@@ -25,11 +25,10 @@ EVIDENCE = (
     "attainable_max",
     "ci_low",
     "ci_high",
-    "worst_low",
-    "worst_high",
-    "p_cluster",
-    "p_paper",
-    "p_least",
+    "missing_low",
+    "missing_high",
+    "p",
+    "p_published",
     "q",
 )
 """The fields of a score that are given in addition to its value, as `equivox.core.scores.Score` defines them. Then
@@ -43,16 +42,16 @@ COMMON_BREAKDOWNS = frozenset({"arithmetic", "letter", "unit", "words"})
 def flat_metrics(scores: Sequence[Score]) -> dict[str, float]:
     """Return the scores of one task as floats by name; each value comes before its evidence.
 
-    NaN means that a number is undefined (`Score.undefined` has the reason) or that the score has no such field; the key
-    exists in both cases. The meaning of zero differs: `Score.zero_means`. Raises ValueError for no scores, for scores
-    of several tasks, and for two scores of one name.
+    NaN means that a number is undefined (`Score.undefined_reason` has the reason) or that the score has no such field;
+    the key exists in both cases. Raises ValueError for no scores, for scores of several tasks, and for two scores of
+    one name.
 
     >>> from equivox.core.coverage import Coverage
-    >>> share = Score(task="t:a", condition="audio", dimension="gender", attribute=None, role="outcome", name="nTVD",
-    ...     unit="percent", zero_means="alike", value=12.5, p_cluster=0.01,
+    >>> share = Score(task="t:a", condition="audio", dimension="gender", attribute=None, role="outcome", metric="nTVD",
+    ...     unit="percent", value=12.5, p=0.01,
     ...     coverage=Coverage(requested=40, generated=40, answered=38, parsed=37, used=36))
     >>> flat = flat_metrics([share])
-    >>> flat["ntvd"], flat["ntvd_p_cluster"], flat["ntvd_null_mean"], flat["ntvd_coverage"], flat["coverage_used"]
+    >>> flat["ntvd"], flat["ntvd_p"], flat["ntvd_estimate"], flat["ntvd_coverage"], flat["coverage_used"]
     (12.5, 0.01, nan, 0.9, 36.0)
     """
     tasks = sorted({f"{score.task} in condition {score.condition}" for score in scores})
@@ -69,8 +68,11 @@ def flat_metrics(scores: Sequence[Score]) -> dict[str, float]:
             raise ValueError(f"`scores` hold {name} of {tasks[0]} twice; give each score once")
         flat[name] = float(score.value)
         if whole:
-            flat |= {f"{name}_{field}": float(getattr(score, field)) for field in EVIDENCE}
-            flat[f"{name}_cannot_tell"] = float(score.untold is not None) if score.defined else NAN
+            row = score.as_row() | {"null_mean": score.null_mean}
+            flat |= {f"{name}_{field}": NAN if row[field] is None else float(row[field]) for field in EVIDENCE}
+            flat[f"{name}_cannot_tell"] = (
+                float(not score.found and score.hidden_by is not None) if score.defined else NAN
+            )
             flat[f"{name}_coverage"] = share = float(score.coverage.share)
             flat[f"{name}_coverage_least"] = score.coverage.worst[1] if score.coverage.requested_by_group else share
     headline = next((score for score in scores if score.is_whole), scores[0])
@@ -83,11 +85,11 @@ def metric_key(score: Score) -> str:
     >>> from equivox.core.coverage import Coverage
     >>> nothing = Coverage(requested=0, generated=0, answered=0, parsed=0, used=0)
     >>> metric_key(Score(task="s:g", condition="audio", dimension="gender", attribute=None, role="outcome",
-    ...     unit="percent", name="letter share", subset="letter=A", zero_means="it is never chosen", coverage=nothing))
+    ...     unit="percent", metric="letter share", subset="letter=A", coverage=nothing))
     'letter_share_a'
     """
     kind, _, value = score.subset.partition("=")
     # The name of the metric can already name the breakdown: "letter share" is by letter.
-    subset = value if kind and score.name.startswith(kind) else f"{kind} {value}"
+    subset = value if kind and score.metric.startswith(kind) else f"{kind} {value}"
     refusal = "refusal" if score.role == "refusal" else ""
-    return re.sub(r"[^a-z0-9]+", "_", f"{refusal} {score.name} {subset}".lower()).strip("_")
+    return re.sub(r"[^a-z0-9]+", "_", f"{refusal} {score.metric} {subset}".lower()).strip("_")

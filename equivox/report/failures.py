@@ -9,6 +9,7 @@ from pathlib import Path
 from equivox.core.scores import Score
 from equivox.core.text import how_many, visible
 from equivox.report.findings import round_half_up
+from equivox.report.notes import write_note
 from equivox.report.numbers import shortened
 from equivox.run.store import count_annotation_failures
 
@@ -62,10 +63,11 @@ def lost_in(task: str, scores: Sequence[Score]) -> str:
 
 def _describe_gap(score: Score) -> str:
     """Return the shares of a way to lose answers by group; empty for a gap that is none, or small and not tested."""
-    most, why = score.mover, score.undefined or score.untold
+    most, why = score.largest_shift, score.outcome in ("no_result", "too_few_data")
     if most is None or not (score.found or (why and most.high_share - most.low_share >= WIDE)):
         return ""
     high, low = (f"{round_half_up(share)} %" for share in (most.high_share, most.low_share))
     gap = f"{shortened(most.high_group)} {high} against {shortened(most.low_group)} {low}"
-    chance = f", not tested: {score.undefined}" if score.undefined else ", which this design cannot tell from chance"
+    reason = write_note(score.undefined_reason)
+    chance = f", not tested: {reason}" if reason else ", which may be chance"
     return gap if score.found else f"{gap}{chance}"

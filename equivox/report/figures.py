@@ -60,14 +60,14 @@ def draw_forest(
     with drawing(0.9 + high * len(rows), title=title) as (figure, (axes,)):
         for place, (_, score) in enumerate(rows):
             _draw_score(axes, place, score)
-        targets = {score.target for _, score in rows if math.isfinite(score.target)}
+        targets = {score.null_value for _, score in rows if math.isfinite(score.null_value)}
         if len(targets) == 1:
             axes.axvline(targets.pop(), color=INK, linewidth=0.8, linestyle=":")
         axes.set_yticks(range(len(rows)), labels)
         axes.set_ylim(len(rows) - 0.4, -0.6)
         if rows:
             estimated = "estimated " if any(math.isfinite(score.estimate) for _, score in rows) else ""
-            axes.set_xlabel(f"{estimated}{rows[0][1].name} ({short(rows[0][1].unit)})")
+            axes.set_xlabel(f"{estimated}{rows[0][1].metric} ({short(rows[0][1].unit)})")
         if ends is not None:
             axes.set_xlim(*ends)
         return figure
@@ -78,15 +78,18 @@ def _draw_score(axes: Any, place: int, score: Score) -> None:
     if not score.defined or not math.isfinite(score.value):
         axes.text(0.01, place, "—", transform=axes.get_yaxis_transform(), va="center")
         return
-    if math.isfinite(score.ci_low) and math.isfinite(score.ci_high):
-        axes.plot([score.ci_low, score.ci_high], [place, place], color=PALETTE[0], linewidth=2, zorder=1)
+    if math.isfinite(score.ci[0]) and math.isfinite(score.ci[1]):
+        axes.plot([score.ci[0], score.ci[1]], [place, place], color=PALETTE[0], linewidth=2, zorder=1)
     if math.isfinite(score.estimate):
         axes.plot([score.value] * 2, [place - 0.25, place + 0.25], color=PALETTE[5], linewidth=1.5, zorder=2)
     axes.plot(
         [score.headline], [place], marker="o", markersize=6, color=PALETTE[0], zorder=3,
         markerfacecolor=PALETTE[0] if score.found else PAPER,
     )  # fmt: skip
-    if sign := f"{UNTOLD if score.untold is not None else ''}{UNEVEN if score.coverage.uneven is not None else ''}":
+    if (
+        sign
+        := f"{UNTOLD if score.outcome == 'too_few_data' else ''}{UNEVEN if score.coverage.uneven is not None else ''}"
+    ):
         axes.annotate(sign, (score.headline, place), xytext=(5, 6), textcoords="offset points", va="center")
 
 
@@ -230,11 +233,11 @@ def figures_of(folders: Sequence[Path], annotator: str | None = None) -> dict[st
 
 def _of_one(run: ComparedRun) -> dict[str, Callable[[], Figure]]:
     whole = [score for score in run.scores if score.is_whole]
-    first = {score.family: score.name for score in reversed(whole)}
+    first = {score.family: score.metric for score in reversed(whole)}
     forests = {
         name: [(score.task.partition(":")[2] or score.task, score) for score in own]
         for name, own in split_by(
-            whole, lambda s: s.family if s.name == first[s.family] else f"{s.family}:{s.name}"
+            whole, lambda s: s.family if s.metric == first[s.family] else f"{s.family}:{s.metric}"
         ).items()
     }
     units = {family: panel.unit for family, metric in run.metrics.items() if (panel := metric.panel("shares"))}

@@ -79,16 +79,16 @@ class TaskVerdict:
     @cached_property
     def measures(self) -> list[TaskVerdict]:
         """The tested measures of a whole task, each as a verdict: the surest first."""
-        whole = {s.name: s for s in self.scores if s.role == "outcome" and s.attribute is None and s.by_group}
+        whole = {s.metric: s for s in self.scores if s.role == "outcome" and s.attribute is None and s.by_group}
         return [TaskVerdict(self.run, [score]) for score in sorted(whole.values(), key=lambda s: (s.q, -s.distance))]
 
     @property
     def measure_title(self) -> str:
         """The name of the measure in words; the attribute of a single number."""
         measure = self.run.measure(self.score)
-        if self.score.parts and self.score.name == "mean difference":
+        if self.score.parts and self.score.metric == "mean difference":
             return self.score.parts[0]
-        return measure.title if measure is not None and measure.title else self.score.name
+        return measure.title if measure is not None and measure.title else self.score.metric
 
     @property
     def unit_name(self) -> str:
@@ -158,7 +158,7 @@ class TaskVerdict:
             return self.score.role
         if len(self.measures) > 2:
             return "measures"
-        if self.score.target == 50:
+        if self.score.null_value == 50:
             return "preference"
         if not self.score.unit.startswith("percent of the largest"):
             return "mean" if self.score.by_group else "count"
@@ -174,12 +174,12 @@ class TaskVerdict:
             return 0.0
         if self.kind == "preference":
             return self.score.value
-        return self.score.value if self.kind == "count" else abs(self.score.headline - self.score.target)
+        return self.score.value if self.kind == "count" else abs(self.score.headline - self.score.null_value)
 
     @property
     def interval(self) -> tuple[float, float]:
         """The interval of the difference; NaN without one."""
-        return distance_interval(self.score.ci_low, self.score.ci_high, self.score.target)
+        return distance_interval(self.score.ci[0], self.score.ci[1], self.score.null_value)
 
     @property
     def size(self) -> float:

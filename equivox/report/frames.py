@@ -21,19 +21,21 @@ from equivox.core.detectable import Detectable
 from equivox.core.errors import UsageError, nearest
 from equivox.core.lazy import pandas
 from equivox.core.metric import CohortScore, PairedValues
-from equivox.core.scores import LEVEL, Mover, Score
+from equivox.core.notes import Note
+from equivox.core.scores import LEVEL, LargestShift, Score
 from equivox.core.text import how_many
+from equivox.report.notes import write_note
 from equivox.report.numbers import DASH, UNEVEN, p_value, score_value, shortened, stars
 from equivox.report.table import Content, Table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-EXPLAINED = (Score, Coverage, Detectable, Mover, PairedTest, PairedValues, Rank, CohortScore, TaskCorrelation)
+EXPLAINED = (Score, Coverage, Detectable, LargestShift, PairedTest, PairedValues, Rank, CohortScore, TaskCorrelation)
 """The classes whose docstrings explain the columns."""
-REMARKS = ("undefined", "cannot_tell", "no_interval", "too_few", "uneven", "reason", "notes")
+REMARKS = ("undefined_reason", "undefined", "no_interval", "too_few", "uneven", "reason", "notes")
 """Columns of sentences: they follow a table, each sentence once."""
-FIRST = ("outcome", "headline", "ci_low", "ci_high", "q", "by_group", "value", "p_paper", "target")
+FIRST = ("outcome", "headline", "ci_low", "ci_high", "q", "by_group", "value", "p_published", "null_value")
 """The columns of a score that stand first."""
 _COUNTS = re.compile("(n|labelled|requested|generated|answered|parsed|used|min_count|rank|low|high|unread|split)(_|$)")
 STARS_NOTE = f"* q below {LEVEL:g}, ** q below 0.001; {UNEVEN} more answers of one group are missing"
@@ -52,18 +54,27 @@ def make_score_frame(runs: Iterable[ComparedRun]) -> DataFrame:
             people = None if labels is None else (labels.corrected, labels.ci_low, labels.ci_high)
             names = ("corrected", "corrected_low", "corrected_high")
             row = {"model": run.model, "run": run.folder.name, "headline": score.headline, **score.as_row()}
-            row["uneven"] = score.coverage.uneven
+            row |= {"used": score.coverage.used, "undefined_reason": write_note(score.undefined_reason) or None}
+            row["uneven"] = write_note(score.coverage.uneven) or None
+            row["notes"] = " | ".join(filter(None, map(write_note, score.notes)))
+            row |= {f"design_{name}": value for name, value in _list_design(score).items()}
             rows.append(row | dict(zip(names, people or (math.nan,) * 3, strict=True)))
-    frame = pandas.DataFrame(rows).rename(columns={"name": "metric"})
+    frame = pandas.DataFrame(rows)
     return frame[sorted(frame.columns, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))]
+
+
+def _list_design(score: Score) -> dict[str, float]:
+    """Return what the design of a score can show, and the share of rare values."""
+    design = {} if score.detectable is None else {k: v for k, v in vars(score.detectable).items() if v is not None}
+    return {"null_mean": score.null_mean, "rare_share": score.rare_share, "min_count": score.min_count, **design}
 
 
 def format_value(column: str, value: Any, unit: str = "") -> str:
     """Return the text of a value of a column; a dash for one that is not known.
 
-    >>> format_value("q", 0.0004), format_value("n_clusters", 1400.0), format_value("value", 12.345, "percent")
+    >>> format_value("q", 0.0004), format_value("n_units", 1400.0), format_value("value", 12.345, "percent")
     ('<0.001', '1,400', '12.35')
-    >>> format_value("removed_share", 0.25), format_value("value", None), format_value("task", "family:task")
+    >>> format_value("rare_share", 0.25), format_value("value", None), format_value("task", "family:task")
     ('25 %', '—', 'family:task')
     """
     if isinstance(value, str):
@@ -72,15 +83,15 @@ def format_value(column: str, value: Any, unit: str = "") -> str:
         return DASH
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if re.match(r"(p|q|level)(_|$)", column):
+    if re.match(r"(p|q)(_|$)", column):
         return p_value(value)
     if _COUNTS.match(column):
         return f"{value:,.0f}"
-    if column in ("removed_share", "other_share"):
+    if column in ("coverage", "rare_share"):
         return f"{100 * value:.0f} %"
     if not isinstance(value, int | float):
         return str(value)
-    return score_value(value, "percent" if column.startswith("mover_") else unit)
+    return score_value(value, unit)
 
 
 def make_table(
@@ -153,7 +164,7 @@ def arrange_grid(frame: DataFrame, cells: Sequence[Content], caption: str, note:
 def explain_column(name: str) -> str:
     """Return what a column means, as the docstring of its class has it; UsageError for an unknown one."""
     known = explain_columns()
-    key = re.sub("^(mover|detectable)_", "", name.strip().replace(" ", "_"))
+    key = re.sub("^design_", "", name.strip().replace(" ", "_"))
     if key not in known:
         raise UsageError(f"`explain` names a column of the tables, got {name!r}{nearest(key, known)}")
     return known[key]
@@ -169,7 +180,7 @@ def explain_columns() -> dict[str, str]:
     for each in EXPLAINED:
         for names, text in re.findall(r"^(\w[\w, ]*)\n((?:    .*\n?|\n)+)", inspect.getdoc(each) or "", re.MULTILINE):
             for name in names.split(", "):
-                found.setdefault({"name": "metric"}.get(name, name), " ".join(text.split()))
+                found.setdefault(name, " ".join(text.split()))
     return found
 
 
@@ -186,10 +197,11 @@ def _list_remarks(frame: DataFrame, names: Sequence[str]) -> list[str]:
     """Return each sentence of the remark columns once, with the number of its rows, or the row's name."""
     lines = []
     for column in (name for name in REMARKS if name in frame):
-        known = [(row, value) for row, value in enumerate(frame[column]) if isinstance(value, str) and value]
+        values = [write_note(value) if isinstance(value, Note | str) else "" for value in frame[column]]
+        known = [(row, value) for row, value in enumerate(values) if value]
         for text in dict.fromkeys(value for _, value in known):
             rows = [row for row, value in known if value == text]
             one = ", ".join(str(frame[name].iloc[rows[0]]) for name in names if frame[name].iloc[rows[0]])
             where = one if len(rows) == 1 else f"{len(rows)} of {how_many(len(frame), 'row')}"
-            lines.append(f"{f'{DASH} ' if column == 'undefined' else ''}{where}: {text}")
+            lines.append(f"{f'{DASH} ' if column in ('undefined', 'undefined_reason') else ''}{where}: {text}")
     return lines

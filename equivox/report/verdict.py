@@ -18,6 +18,7 @@ from equivox.core.text import how_many
 from equivox.report.checks import Check, check_coverage, list_run_checks
 from equivox.report.failures import find_unreadable_reply, lost_in
 from equivox.report.findings import Rate, TaskVerdict, count_answers, list_verdicts, round_half_up
+from equivox.report.notes import write_note
 from equivox.report.numbers import shortened
 
 __all__ = ["LABELS", "SHORT", "Rate", "TaskVerdict", "list_verdicts", "write_headline", "write_lines", "write_screen"]
@@ -123,7 +124,7 @@ def write_headline(verdict: TaskVerdict) -> str:
         if verdict.outcome == "no_result" and 5 * (counts.answered - counts.parsed) > counts.requested:
             return f"the judge could not read {counts.answered - counts.parsed:,} of {counts.requested:,} answers"
         if verdict.outcome == "no_result":
-            return shortened(str(score.undefined), 160)
+            return shortened(write_note(score.undefined_reason), 160)
         same = f'"{verdict.rates[0].name}"' if len(verdict.rates) == 1 else "the same"
         constant = f"every answer was {same}; "
     if not math.isfinite(high):
@@ -131,7 +132,8 @@ def write_headline(verdict: TaskVerdict) -> str:
     bound = write_amount(verdict, math.ceil(high) if high > 5 or verdict.kind in _POINTS else high)
     if verdict.outcome == "no_difference":
         return f"{constant}any gap is most likely below {bound}"
-    needed = score.clusters_needed
+    design = score.detectable
+    needed = 0 if design is None else design.count_clusters(score.n_units, verdict.run.options.look_for)
     cure = f"; about {_round_up(needed):,} {verdict.unit_name} would settle it" if needed else ""
     return f"{constant}a gap of up to {bound} could hide{cure}"
 
@@ -142,12 +144,13 @@ def list_checks(verdict: TaskVerdict) -> Iterator[Check]:
     yield from list_task_checks(verdict)
     yield from list_run_checks(run)
     if verdict.outcome == "difference" and score.detectable is not None:
-        hidden = score.detectable.at(LEVEL)
+        hidden = score.detectable.smallest
         if hidden > compute_smallest_relevant(score, run.options.look_for):
             amount = write_amount(verdict, hidden)
-            yield Check("note", "hidden", {"amount": amount, "n": score.n_clusters, "units": verdict.unit_name})
-    for note in dict.fromkeys(note for each in verdict.scores for note in each.notes):
-        yield Check("note", "note", {"note": note})
+            yield Check("note", "hidden", {"amount": amount, "n": score.n_units, "units": verdict.unit_name})
+    for words in dict.fromkeys(write_note(note) for each in verdict.scores for note in each.notes):
+        if words:
+            yield Check("note", "note", {"note": words})
 
 
 def list_task_checks(verdict: TaskVerdict) -> Iterator[Check]:
@@ -211,7 +214,7 @@ def write_gap(verdict: TaskVerdict) -> tuple[str, str, str]:
     likely = f"likely {_write_number(low)} to {_write_number(high)}" if known else "no interval"
     name, amount = "gap", f"{write_amount(verdict, verdict.gap)}, {likely}"
     if verdict.kind == "count":
-        name, amount = "count", f"{_write_number(verdict.gap)}, chance gives {_write_number(verdict.score.target)}"
+        name, amount = "count", f"{_write_number(verdict.gap)}, chance gives {_write_number(verdict.score.null_value)}"
     if verdict.kind == "preference":
         away = f", which is {_write_number(low)} to {_write_number(high)} from even" if known else ""
         name, amount = "overall", f"{_write_number(verdict.gap)} of 100{away}"
@@ -261,7 +264,7 @@ def _write_finding(verdict: TaskVerdict) -> str:
         (first, value), *others = list(wins.items())[: 1 + two]
         also = [f"{group} {say_value(verdict, group, other, verb='')}" for group, other in others]
         return ", ".join([f"{first} {say_value(verdict, first, value)} {often}", *also])
-    gap, chance = _write_number(verdict.gap), _write_number(round_half_up(verdict.score.target or 0))
+    gap, chance = _write_number(verdict.gap), _write_number(round_half_up(verdict.score.null_value or 0))
     facts = {"gap": gap, "chance": chance, "value": verdict.measure_title}
     if moved and verdict.kind not in ("count", "preference"):
         most, value = moved[0].groups[0], moved[0].name

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from equivox.core.encoded import EncodedLabels, cross_count
 from equivox.core.errors import UsageError
 from equivox.core.hashing import seed_of
+from equivox.core.notes import Note, NoteCode, remark
 from equivox.core.samples import UNANNOTATED, UNANSWERED, Samples, value_column
-from equivox.core.scores import NAN, Mover, Score, ScoringOptions
+from equivox.core.scores import NAN, LargestShift, Score, ScoringOptions
 from equivox.core.task import REFUSAL, UNSTATED, Attribute, Task
 
 Bools = NDArray[np.bool_]
@@ -82,7 +83,7 @@ def loss_scores(task: Task, samples: Samples, options: ScoringOptions) -> list[S
 
     0 means that the same share is lost in every group. A way that no answer was lost in has no score; that nothing was
     refused is told as such. No score has a floor of coverage but that of refusals, which speak of answers alone. Of an
-    undefined score, `mover` has the shares as counted.
+    undefined score, `largest_shift` has the shares as counted.
     """
     samples = by_group(task, samples)
     if len(samples.groups.names) < 2:
@@ -101,15 +102,14 @@ def _loss(task: Task, samples: Samples, options: ScoringOptions, name: str) -> S
     coverage = samples.coverage(used, refusal_counts=True)
     reason = coverage.shortfall(options.min_coverage) if refusals else None
     if reason is None and not is_lost.any():
-        reason = "no response declines: there are no refusals to compare" if used.any() else "no response could be used"
+        reason = Note(NoteCode.NO_REFUSALS if used.any() else NoteCode.NOTHING_USABLE)
     low, high = _bounds(samples, used, is_lost)
     groups = samples.groups.take(used)
     score = Score(
         task=task.name, condition=task.condition, dimension=task.dimension, attribute=name,
-        role="refusal" if refusals else "loss", name="nTVD", unit="percent of the largest possible distance",
-        zero_means="every group gets the same distribution of answers", min_count=1, coverage=coverage,
-        worst_low=low, worst_high=high, undefined=reason,
-        mover=shares_of_lost(is_lost[used], groups) if is_lost.any() else None,
+        role="refusal" if refusals else "loss", metric="nTVD", unit="percent of the largest possible distance",
+        coverage=coverage, missing_bounds=(low, high), undefined_reason=reason,
+        largest_shift=shares_of_lost(is_lost[used], groups) if is_lost.any() else None,
     )  # fmt: skip
     if reason is not None:
         return score
@@ -123,24 +123,24 @@ def _loss(task: Task, samples: Samples, options: ScoringOptions, name: str) -> S
         )  # fmt: skip
         least = least_p_over_clusters(groups, n_resamples=options.n_resamples, **design)
     except UsageError as error:
-        return replace(score, undefined=str(error))
+        return replace(score, undefined_reason=remark(str(error)))
     if shift.undefined is not None:
-        return replace(score, undefined=shift.undefined)
+        return replace(score, undefined_reason=remark(shift.undefined))
     evidence = shift.evidence
     shares = 100 * shift.by_group[:, shift.values.index("yes")]
     high, low = int(shares.argmax()), int(shares.argmin())
     return replace(
         score,
-        **evidence | {"p_least": least.p, "cannot_tell": least.too_few},
+        **evidence | {"notes": (*([least.too_few] if least.too_few else []), *evidence["notes"])},
         by_group=dict(zip(shift.groups, shares.tolist(), strict=True)),
-        mover=Mover(
+        largest_shift=LargestShift(
             value="yes", high_group=shift.groups[high], high_share=float(shares[high]),
             low_group=shift.groups[low], low_share=float(shares[low]),
         ),
     )  # fmt: skip
 
 
-def shares_of_lost(lost: Bools, groups: EncodedLabels) -> Mover:
+def shares_of_lost(lost: Bools, groups: EncodedLabels) -> LargestShift:
     """Return the groups with the largest and the smallest share of lost answers; a group without samples has none."""
     of_group = {
         name: 100 * float(lost[groups.codes == code].mean())
@@ -148,7 +148,7 @@ def shares_of_lost(lost: Bools, groups: EncodedLabels) -> Mover:
         if (groups.codes == code).any()
     }
     high, low = max(of_group, key=lambda name: (of_group[name], name)), min(of_group, key=lambda n: (of_group[n], n))
-    return Mover(value="yes", high_group=high, high_share=of_group[high], low_group=low, low_share=of_group[low])
+    return LargestShift(value="yes", high_group=high, high_share=of_group[high], low_group=low, low_share=of_group[low])
 
 
 def _bounds(samples: Samples, used: NDArray[np.bool_], is_lost: NDArray[np.bool_]) -> tuple[float, float]:

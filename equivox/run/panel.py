@@ -152,17 +152,17 @@ def _disagreement(members: Sequence[Samples], attribute: str) -> float:
 def _compared(
     own: Score, alone: Mapping[str, Sequence[Score]], disagreement: Mapping[tuple[str, str], float]
 ) -> PanelScore:
-    key = (own.task, own.attribute, own.name, own.subset)
-    theirs = [s for scores in alone.values() for s in scores if (s.task, s.attribute, s.name, s.subset) == key]
-    undefined = own.undefined or next((s.undefined for s in theirs if s.undefined), None)
+    key = (own.task, own.attribute, own.metric, own.subset)
+    theirs = [s for scores in alone.values() for s in scores if (s.task, s.attribute, s.metric, s.subset) == key]
+    undefined = own.undefined_reason or next((s.undefined_reason for s in theirs if not s.defined), None)
     headlines = [s.headline for s in theirs]
     return PanelScore(
         task=own.task,
         attribute=own.attribute,
-        name=own.name,
+        name=own.metric,
         headline=own.headline,
         alone_low=NAN if undefined or not headlines else min(headlines),
         alone_high=NAN if undefined or not headlines else max(headlines),
         disagreement=disagreement.get((own.task, own.attribute or ""), NAN),
-        undefined=undefined,
+        undefined=None if undefined is None else str(undefined),
     )

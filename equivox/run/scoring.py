@@ -20,7 +20,6 @@ from equivox.core.errors import UsageError
 from equivox.core.files import damaged, read_document, read_table, write_document, write_table, write_whole
 from equivox.core.lazy import on_one_core, pa
 from equivox.core.metric import Metric
-from equivox.core.outcomes import decide_outcome
 from equivox.core.plain import split_by
 from equivox.core.plugins import told_in_one_line
 from equivox.core.progress import Event, Progress, no_progress
@@ -108,7 +107,7 @@ def score(
             scores += scored.scores
             kept[family] = _tables(folder, scored, metric, family)
     _refuse_unscored(tasks, scores)
-    scores = with_q([_told(score, options.look_for) for score in scores])
+    scores = with_q(list(map(_add_warnings, scores)))
     checks = find_response_checks(folder)
     cut = list_cut_tasks(checks)
     cut |= {task.family: cut[task.name] for task in tasks if task.name in cut}
@@ -155,12 +154,12 @@ def _scored(tasks: Sequence[Task], name: str, score: Callable[[], Scored]) -> Sc
         if one.task not in known or one.condition != tasks[0].condition:
             raise UsageError(f"{metric} gave {name} a score of {one.task} ({one.condition}); give scores of {name}")
         if (unlike := _unlike_its_measure(one, tasks[0].metric)) is not None:
-            raise UsageError(f"{metric}: {one.name} of {one.attribute or one.task} {unlike}")
+            raise UsageError(f"{metric}: {one.metric} of {one.attribute or one.task} {unlike}")
         if (told := one.impossible) is not None:
-            raise UsageError(f"{metric}: {one.name} of {one.attribute or one.task} {told}")
-        of = one.task, one.attribute, one.name, one.subset
+            raise UsageError(f"{metric}: {one.metric} of {one.attribute or one.task} {told}")
+        of = one.task, one.attribute, one.metric, one.subset
         if of in scores:
-            raise UsageError(f"{metric} gave {one.name} of {one.attribute or one.task} twice; give it once")
+            raise UsageError(f"{metric} gave {one.metric} of {one.attribute or one.task} twice; give it once")
         scores[of] = one
     return replace(scored, scores=list(scores.values()))
 
@@ -170,16 +169,15 @@ def _unlike_its_measure(score: Score, metric: Metric) -> str | None:
 
     Comparisons, the gate and boards go by the `Measure`, tables and figures by the score: both must mean one thing.
     """
-    measure = metric.by_name.get(score.name)
+    measure = metric.by_name.get(score.metric)
     if measure is None:
         stray = score.is_whole and score.role == "outcome"
         return (
             f"is none of its `measures`, {', '.join(metric.by_name)}; add a `Measure` of that name" if stray else None
         )
-    if score.defined and measure.no_bias is not None and score.target != measure.no_bias:
-        return (
-            f"has the `target` {score.target}, and its `Measure` the `no_bias` {measure.no_bias}; give both one number"
-        )
+    if score.defined and measure.no_bias is not None and score.null_value != measure.no_bias:
+        given = f"the `null_value` {score.null_value}, and its `Measure` the `no_bias` {measure.no_bias}"
+        return f"has {given}; give both one number"
     return None
 
 
@@ -235,16 +233,14 @@ def _store_scores(
     write_document(path, document)
 
 
-def _told(score: Score, look_for: float) -> Score:
-    """Return a score with what one looks for, and that of a task with what its coverage warns about."""
-    if score.detectable is not None:
-        score = replace(score, detectable=score.detectable.looking_for(look_for))
+def _add_warnings(score: Score) -> Score:
+    """Return the score of a task with what its coverage warns about; any other score unchanged."""
     if not score.is_whole:
         return score
-    found = score.coverage.warnings()
+    warnings = score.coverage.list_warnings()
     if (uneven := score.coverage.uneven) is not None and score.defined:
-        found.append(uneven)
-    return replace(score, notes=(*score.notes, *found)) if found else score
+        warnings.append(uneven)
+    return replace(score, notes=(*score.notes, *warnings)) if warnings else score
 
 
 def scoring_samples(
@@ -351,14 +347,8 @@ def read_scores(folder: Path, annotator: str | None = None) -> list[Score]:
         refuse_unfinished(folder)
         raise UsageError(f"{folder} has no {path.name}; compute it with `equivox score {folder}`") from None
     try:
-        scores = [Score.from_dict(record) for record in document["scores"]]
-        # Scores of 0.3.0 have no outcome, and all that it is decided by but whether an answer is constant.
-        look_for = stored_options(document["options"]).look_for
-        return [
-            score if "outcome" in record else replace(score, outcome=decide_outcome(score, look_for))
-            for score, record in zip(scores, document["scores"], strict=True)
-        ]
-    except (UsageError, KeyError, TypeError, AttributeError) as error:
+        return [Score.from_dict(record) for record in document["scores"]]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         if (made := read_manifest(folder)["equivox"]) != __version__:
             raise UsageError(
                 f"{path} has the scores of equivox {made}, which {__version__} cannot read; compute them again with "
@@ -391,7 +381,7 @@ def stored_options(stored: Mapping[str, Any]) -> ScoringOptions:
 
 
 def with_q(scores: Sequence[Score]) -> list[Score]:
-    """Return the scores of a run with `q`, `q_least` and `level` filled in.
+    """Return the scores of a run with `q`.
 
     The family is the run: its whole tasks, conditions and metrics are corrected for one another by Holm's method. The
     attributes in a task's mean, and each kind of breakdown of a task, stand below its score: their q is never below its
@@ -401,12 +391,8 @@ def with_q(scores: Sequence[Score]) -> list[Score]:
     from equivox.statistics import adjust_hierarchy
 
     named = {str(place): score for place, score in enumerate(scores)}
-    least = {name: score.p_least for name, score in named.items()}
-    found = adjust_hierarchy({name: score.p for name, score in named.items()}, _below(named), least=least)
-    return [
-        replace(score, q=found.q[name], q_least=found.q_least[name], level=found.level[name])
-        for name, score in named.items()
-    ]
+    q = adjust_hierarchy({name: score.p for name, score in named.items()}, _below(named))
+    return [replace(score, q=q[name]) for name, score in named.items()]
 
 
 def _below(named: dict[str, Score]) -> list[tuple[str, list[str]]]:
@@ -423,4 +409,4 @@ def _below(named: dict[str, Score]) -> list[tuple[str, list[str]]]:
 
 
 def _task(score: Score) -> tuple[str, str, str]:
-    return score.task, score.condition, score.name
+    return score.task, score.condition, score.metric

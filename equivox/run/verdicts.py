@@ -8,12 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from equivox.core.lazy import np
+from equivox.core.notes import remark
 from equivox.core.outcomes import compute_rule_of_three, decide_outcome
 from equivox.core.samples import Samples
-from equivox.core.scores import Outcome, Score, ScoringOptions
+from equivox.core.scores import UNKNOWN, Outcome, Score, ScoringOptions
 from equivox.core.task import Task
 
-_UNKNOWN: dict[str, Any] = dict.fromkeys(("value", "estimate", "estimate_unclipped", "ci_low", "ci_high"), math.nan)
+_UNKNOWN: dict[str, Any] = {"value": math.nan, "estimate": math.nan, "ci": UNKNOWN}
 
 
 def add_outcomes(
@@ -32,7 +33,7 @@ def add_outcomes(
     what they leave possible: 40 pairs bound a gap at 7.5 points.
     """
     declared = {task.name: task for task in tasks}
-    of_subset = {(s.task, s.condition, s.name, s.attribute, s.subset): s.value for s in scores}
+    of_subset = {(s.task, s.condition, s.metric, s.attribute, s.subset): s.value for s in scores}
     decided = []
     for score in scores:
         task, own = declared.get(score.task), samples.get(score.task)
@@ -41,14 +42,14 @@ def add_outcomes(
         units = 0
         if task is not None and own is not None and is_constant(score, task, own, options):
             units = _count_units(own)
-        elif score.defined and not (math.isnan(score.p) or score.found) and math.isnan(score.ci_high):
-            units = score.n_clusters if score.value == score.target else 0
+        elif score.defined and not (math.isnan(score.p) or score.found) and math.isnan(score.ci[1]):
+            units = score.n_units if score.value == score.null_value else 0
         if units:
             score = _bound_by_rule_of_three(score, units, options.look_for)
         else:
             score = replace(score, outcome=decide_outcome(score, options.look_for))
         if (reason := cut.get(score.task)) and score.outcome in ("no_difference", "too_few_data"):
-            score = replace(score, outcome="no_result", undefined=reason, **_UNKNOWN)
+            score = replace(score, outcome="no_result", undefined_reason=remark(reason), **_UNKNOWN)
         decided.append(score)
     return decided
 
@@ -80,8 +81,8 @@ def _bound_by_rule_of_three(score: Score, units: int, look_for: float) -> Score:
     if not score.unit.startswith("percent"):
         return replace(score, outcome=outcome)
     # A share of 50 moves by half of the share of units that are one-sided.
-    low, high = (50 - bound / 2, 50 + bound / 2) if score.target == 50 else (0.0, bound)
-    return replace(score, outcome=outcome, ci_low=low, ci_high=high)
+    ends = (50 - bound / 2, 50 + bound / 2) if score.null_value == 50 else (0.0, bound)
+    return replace(score, outcome=outcome, ci=ends)
 
 
 def _count_units(samples: Samples) -> int:
@@ -96,7 +97,7 @@ def _read_breakdown(
 ) -> dict[str, float]:
     """Return the values of a score's own breakdown by group; {} where it has none."""
     keys = {
-        group: (score.task, score.condition, score.name, score.attribute, f"{score.dimension}={group}")
+        group: (score.task, score.condition, score.metric, score.attribute, f"{score.dimension}={group}")
         for group in samples.groups.names
     }
     found = {group: of_subset.get(key, math.nan) for group, key in keys.items()}

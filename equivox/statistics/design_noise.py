@@ -7,10 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from equivox.core.encoded import cross_count
-from equivox.statistics.encode import Answers, Design, part_of_column
+from equivox.statistics.encode import Answers, Design
 from equivox.statistics.inputs import Floats, Ints
-from equivox.statistics.intervals import of_ratio
 from equivox.statistics.noise import (
     ALIKE,
     LENT,
@@ -19,7 +17,6 @@ from equivox.statistics.noise import (
     Noise,
     noise_over_clusters,
     noise_over_responses,
-    of_covariance,
     supposed,
 )
 
@@ -102,36 +99,15 @@ def noise_over_pairs(
     return Noise(none, (degrees,) * len(slices), degrees, [*map(np.concatenate, added)], shared=pulls)
 
 
-def noise_of_items(answers: Answers, design: Design, rng: np.random.Generator) -> Floats | None:
-    """Return the pulls of the items (sentences, questions) on the deviations: R x G x V; None without several items.
-
-    An item's pull on group g is (x_gi - N_gi P_g) / N_g. Other items would weigh all groups alike, so each pull has one
-    random weight for all groups: Σ over R of (weight · pull) is the change of the deviations with other items of the
-    same kind. Many items are dealt into equal heaps, which have the same covariance on average.
-    """
-    if design.item_of_row is None:
-        return None
-    n_groups, n_columns = len(design.groups), answers.width
-    present, item = np.unique(design.item_of_row[answers.rows], return_inverse=True)
-    if len(present) < 2:
-        return None
-    cell = item * n_groups + design.group_of_row[answers.rows]
-    flat = cross_count(cell, answers.columns, (len(present) * n_groups, n_columns))
-    counts = flat.reshape(len(present), n_groups, n_columns).astype(np.float64)
-    return _pulls_apart(counts, answers.parts, rng, unlike=True)
-
-
 def _pulls_apart(
     counts: Floats,
     slices: Sequence[slice],
     rng: np.random.Generator,
     scale: Floats | None = None,
-    *,
-    unlike: bool = False,
 ) -> Floats:
     """Return the pulls of units that are in every group on the deviations, from their counts, units x G x V.
 
-    `scale` has a factor on the pulls on each group. `unlike` allows for units of unequal size (`of_ratio`).
+    `scale` has a factor on the pulls on each group.
     """
     n_units, n_groups, n_columns = counts.shape
     if n_units > N_DEALT:
@@ -148,7 +124,7 @@ def _pulls_apart(
         pulls[:, :, part] = pulls_of(counts[:, :, part], counts[:, :, part].sum(axis=2, keepdims=True))
     if scale is not None:
         pulls *= scale[:, None]
-    return apart(pulls, counts.sum(axis=2) if unlike else None)
+    return apart(pulls)
 
 
 def pulls_of(sums: Floats, sizes: Floats) -> Floats:
@@ -160,56 +136,8 @@ def pulls_of(sums: Floats, sizes: Floats) -> Floats:
     return np.asarray((sums - sizes * (sums.sum(axis=0) / total)) / total, dtype=np.float64)
 
 
-def apart(pulls: Floats, sizes: Floats | None = None) -> Floats:
-    """Return the part of pulls, units x G x V, that moves groups apart, for a sum of squares without bias.
-
-    With the units' `sizes`, units x G, that holds for units of unequal size, too.
-    """
+def apart(pulls: Floats) -> Floats:
+    """Return the part of pulls, units x G x V, that moves groups apart, for a sum of squares without bias."""
     m = len(pulls)
     left = (pulls - pulls.mean(axis=1, keepdims=True)) * np.sqrt(m / (m - 1))
-    if sizes is not None:
-        left *= of_ratio(in_all_groups(sizes))[0][:, None, None]
     return np.asarray(left, dtype=np.float64)
-
-
-def in_all_groups(sizes: Floats) -> Floats:
-    """Return the units' shares of the answers, the mean over groups, from their sizes, units x G."""
-    return np.asarray((sizes / np.maximum(sizes.sum(axis=0), 1)).mean(axis=1), dtype=np.float64)
-
-
-def noise_within_units(answers: Answers, design: Design, weights: Floats | None) -> Noise | None:
-    """Return the noise of the deviations if the same units were asked again, from the answers of a unit in one group.
-
-    It is None unless units are in every group, and some of each group have several answers. The noise of units with one
-    answer is taken to be like that of the others.
-    """
-    from scipy import sparse
-
-    if not design.crossed:
-        return None
-    slices, columns, n_columns, n_cells = answers.parts, answers.columns, answers.width, len(design.clusters)
-    attribute = part_of_column(slices)
-    present, row = np.unique(answers.rows, return_inverse=True)
-    cell = design.cluster_of_row[present]
-    given = np.maximum(np.bincount(cell, minlength=n_cells), 1)
-    factor = np.ones((n_cells, len(slices))) if weights is None else weights
-    sizes = cross_count(cell[row], attribute[columns], (n_cells, len(slices))) * factor
-    # The answers of a unit in one group vary as their number times one answer does: as sizes² / answers.
-    varies = sizes**2 / given[:, None]
-    factors = []
-    for code in range(len(design.groups)):
-        mine = design.group_of_cluster == code
-        several = mine & (given > 1)
-        known = varies[several].sum(axis=0)
-        if (known <= 0).any():
-            return None
-        inverse = np.sqrt(varies[mine].sum(axis=0) / known) / sizes[mine].sum(axis=0)
-        root = np.sqrt(np.where(several, given / np.maximum(given - 1, 1), 0.0))
-        scale = root[:, None] * factor * inverse
-        entries = scale[cell[row], attribute[columns]]
-        own = sparse.csr_array((entries, (row, columns)), shape=(len(present), n_columns))
-        sums = np.bincount(cell[row] * n_columns + columns, weights=entries, minlength=n_cells * n_columns)
-        means = sums.reshape(n_cells, n_columns) / np.sqrt(given)[:, None]
-        factors.append(of_covariance((own.T @ own).toarray() - means.T @ means))
-    infinite = float("inf")
-    return Noise(factors, (infinite,) * len(slices), infinite)

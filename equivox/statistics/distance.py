@@ -5,12 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equivox.core.detectable import GOAL, LEVELS, Detectable, correlation_of, reached
+from equivox.core.detectable import GOAL, LEVEL, Detectable, reached
 from equivox.core.errors import UsageError
 from equivox.statistics import inputs
 from equivox.statistics.inputs import Floats
@@ -121,31 +120,6 @@ def quantile(values: Floats, share: float) -> float:
 def ntvd_per_attribute(counts: Floats, slices: Iterable[slice]) -> Floats:
     """NTVD of each attribute's columns: B x A from B x G x V counts."""
     return np.stack([ntvd_of_counts(counts[:, :, columns]) for columns in slices], axis=1)
-
-
-def euclidean_of_shares(shares: Floats) -> Floats:
-    """Return the Euclidean length of the deviations from the mean over groups, B from B x G x V; 0 for equal rows.
-
-    100 · √Σ (P_g(v) - P̄(v))² / √(G - 1), which is 100 when each group has one value of its own. A shift on one value
-    counts more than one of equal nTVD that is spread over many.
-    """
-    deviations = shares - shares.mean(axis=1, keepdims=True)
-    return np.asarray(
-        np.sqrt(np.einsum("bgv,bgv->b", deviations, deviations)) * (100.0 / np.sqrt(shares.shape[1] - 1)),
-        dtype=np.float64,
-    )
-
-
-def both_per_attribute(counts: Floats, slices: Iterable[slice]) -> Floats:
-    """Return nTVD and Euclidean distance of each attribute: B x 2A, the nTVDs first."""
-    each = [counts[:, :, columns] for columns in slices]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return both_of_shares([own / own.sum(axis=2)[:, :, None] for own in each])
-
-
-def both_of_shares(each: Sequence[Floats]) -> Floats:
-    """Return nTVD and Euclidean distance of the shares, or deviations, of each attribute: B x 2A, the nTVDs first."""
-    return np.stack([*map(ntvd_of_shares, each), *map(euclidean_of_shares, each)], axis=1)
 
 
 TOP = 6.0
@@ -312,8 +286,6 @@ def detectable(
     errors: Floats,
     slices: Sequence[slice],
     *,
-    answers: float,
-    effect: float,
     step: float = 0.0,
     least: float = 0.0,
 ) -> Detectable:
@@ -330,10 +302,6 @@ def detectable(
         The standard errors of the deviations, G x V.
     slices
         The columns of each attribute; the shift is the same in all.
-    answers
-        Answers of each cluster.
-    effect
-        How many times the variance is that of independent answers.
     step
         How far apart the p-values of the permutations lie, whose p decides where it is larger; 0 for very near.
     least
@@ -347,27 +315,8 @@ def detectable(
     tried = _GRID * typical
     found = np.array([quantile(mean_ntvd(drawn + shift * hidden, slices), 1 - GOAL) for shift in tried])
     found = np.maximum.accumulate(found)
-    needed = [_crossing(tried, found, critical) for critical in _critical(lengths, step)]
-    times = max(1.0, least / needed[0]) if needed[0] > 0 else 1.0
-    return Detectable(
-        at_5_percent=times * needed[0],
-        at_5_of_10000=times * max(needed),
-        answers=answers,
-        correlation=correlation_of(effect, answers),
-    )
-
-
-def _critical(lengths: Floats, step: float) -> list[float]:
-    """Return the distances that noise alone exceeds with the probabilities `LEVELS`, or the next that tests can give.
-
-    The second is beyond what is drawn: the logarithm of a distance is close to normal in its upper half.
-    """
-    middle, upper = quantile(lengths, 0.5), quantile(lengths, 0.99)
-    rate = float(np.log(upper / middle)) / NormalDist().inv_cdf(0.99) if middle > 0 else 0.0
-    return [
-        quantile(lengths, 1 - reached(LEVELS[0], step)),
-        float(middle * np.exp(rate * NormalDist().inv_cdf(1 - reached(LEVELS[1], step)))),
-    ]
+    needed = _crossing(tried, found, quantile(lengths, 1 - reached(LEVEL, step)))
+    return Detectable(smallest=max(needed, least) if needed > 0 else needed)
 
 
 def _crossing(tried: Floats, found: Floats, critical: float) -> float:

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from equivox.statistics.design_noise import noise_of, noise_of_items, noise_within_units, on_few_clusters
+from equivox.statistics.design_noise import noise_of, on_few_clusters
 from equivox.statistics.distance import detectable, estimate_shift, mean_ntvd
 from equivox.statistics.encode import (
     Answers,
@@ -24,9 +24,9 @@ from equivox.statistics.encode import (
 from equivox.statistics.few_clusters import needed_by_permutations
 from equivox.statistics.inputs import Bools, Floats, Ints
 from equivox.statistics.intervals import invert
-from equivox.statistics.noise import N_NOISE, Noise, of_deviations
+from equivox.statistics.noise import N_NOISE, Noise
 from equivox.statistics.nulls import null_over_clusters, null_over_responses
-from equivox.statistics.permutation import n_extreme, p_by_name, p_of_mean, p_step, p_value, sizes_and_order
+from equivox.statistics.permutation import n_extreme, p_of_mean, p_step, p_value, sizes_and_order
 from equivox.statistics.results import ShiftNumbers
 
 MANY = 2**63 - 1
@@ -58,16 +58,12 @@ class Evidence:
     seen_noise: Floats
     scales: list[Floats]
     joint_scale: Floats
-    new_items: tuple[Floats, Floats] | None
-    independent: Floats
     model: Noise
-    same_units: Noise | None
     seed: int
     slices: dict[str, slice]
     n_used: int
     n_clusters: int
     sizes: Ints | None
-    answers: float
     notes: tuple[str, ...]
     n_resamples: int
     confidence: float
@@ -103,7 +99,7 @@ def draw_evidence(
     slices = dict(zip(occurrences, parts, strict=True))
     notes = list(design.notes)
     response = null_over_responses(answers, design.group_of_row, n_groups=n_groups, n_resamples=n_resamples, rng=rng)
-    cluster, observed, n_labellings, exact = np.empty((0, 2 * len(parts))), np.empty(0), 0, False
+    cluster, observed, n_labellings, exact = np.empty((0, len(parts))), np.empty(0), 0, False
     heard = _heard_clusters(answers, design)
     counts = answers.counted(design.group_of_row, n_groups).astype(np.float64)
     weights = None
@@ -126,7 +122,6 @@ def draw_evidence(
     seen = noise.draw(len(scaled), rng, seen=True) if noise.alike else scaled
     sizes = by_column(sizes_of(counts, parts), parts)
     shares = counts / sizes
-    new_items = _with_items(noise, scaled, noise_of_items(answers, design, rng), rng)
     used = np.unique(answers.rows)
     compared = design.compared(used)
     n_clusters = design.n_units(compared)
@@ -141,53 +136,16 @@ def draw_evidence(
         seen_noise=seen,
         scales=scales,
         joint_scale=joint_scale,
-        new_items=new_items,
-        independent=of_deviations(shares * (1 - shares) / sizes),
         model=noise,
-        same_units=noise_within_units(answers, design, weights),
         seed=int(rng.integers(2**63)),
         slices=slices,
         n_used=len(used),
         n_clusters=n_clusters,
         sizes=None if heard is None else sizes_and_order(heard.group, heard.held, n_groups)[0],
-        answers=len(compared) / max(n_clusters, 1),
         notes=tuple(notes),
         n_resamples=n_resamples,
         confidence=confidence,
     )
-
-
-def _with_items(
-    noise: Noise, drawn: Floats, pulls: Floats | None, rng: np.random.Generator
-) -> tuple[Floats, Floats] | None:
-    """Return draws of the noise and its errors with that of other items, from the pulls of these; None without any."""
-    if pulls is None:
-        return None
-    flat = pulls.reshape(len(pulls), -1)
-    of_items = (rng.standard_normal((len(drawn), len(flat))) @ flat).reshape(drawn.shape)
-    return drawn + of_items, np.sqrt(noise.errors() ** 2 + (pulls**2).sum(axis=0))
-
-
-N_EVERY_VALUE = 999
-"""Permutations for the test over all values at most; there may be thousands of rare ones."""
-
-
-def p_of_every_value(
-    occurrences: Mapping[str, Occurrences], design: Design, n_resamples: int, rng: np.random.Generator
-) -> dict[str, float]:
-    """Return the p-value over clusters of each attribute with all its values, and under "" that of their mean.
-
-    It is empty without clusters.
-    """
-    if not occurrences:
-        return {}
-    answers = Answers.of(occurrences.values())
-    parts = answers.parts
-    heard = _heard_clusters(answers, design)
-    if heard is None:
-        return {}
-    null, observed, _, exact = heard.permuted(parts, len(design.groups), min(n_resamples, N_EVERY_VALUE), rng)
-    return p_by_name(null, observed, occurrences, exact=exact)
 
 
 @dataclass(frozen=True)
@@ -280,8 +238,9 @@ def shift_numbers(evidence: Evidence, names: Sequence[str], by_group: Floats, la
     null_mean_response = float(np.nanmean(evidence.response[:, columns].mean(axis=1)))
     cluster = evidence.cluster[:, columns].mean(axis=1)
     step = p_step(cluster, exact=evidence.exact)
-    untested = partial(invert, deviations, slices=slices, confidence=evidence.confidence, most=largest)
-    interval = partial(untested, rejected=_rejects(evidence, p))
+    interval = partial(
+        invert, deviations, slices=slices, confidence=evidence.confidence, most=largest, rejected=_rejects(evidence, p)
+    )
     low, high = interval(noise, errors, lengths=lengths, alike=alike)
     if low == 0.0 and alike:
         # Noise that is only supposed raises the upper limit; a finding of the test stands without it.
@@ -289,16 +248,6 @@ def shift_numbers(evidence: Evidence, names: Sequence[str], by_group: Floats, la
     least = 0.0
     if evidence.sizes is not None:
         least = needed_by_permutations(lengths / scale[:, 0, 0], evidence.sizes)
-    effect = float((errors**2).sum() / max(evidence.independent[:, kept].sum(), 1e-300))
-    new_low = new_high = math.nan
-    if evidence.new_items is not None:
-        new_noise, new_errors = evidence.new_items
-        own_low, own_high = interval(new_noise[:, :, kept] * scale, new_errors[:, kept])
-        new_low, new_high = min(low, own_low), max(high, own_high)
-    same_low = same_high = math.nan
-    if evidence.same_units is not None:
-        own_noise = evidence.same_units.draw(N_NOISE, np.random.default_rng(evidence.seed))[:, :, kept]
-        same_low, same_high = untested(own_noise, evidence.same_units.errors()[:, kept])
     unclipped = float(estimate_shift(deviations, seen_errors, slices).mean())
     return ShiftNumbers(
         ntvd=published,
@@ -308,15 +257,9 @@ def shift_numbers(evidence: Evidence, names: Sequence[str], by_group: Floats, la
         null_mean=float(np.nanmean(cluster)) if len(cluster) else null_mean_response,
         null_mean_response=null_mean_response,
         **p,
-        detectable=detectable(
-            noise, lengths, errors, slices, answers=evidence.answers, effect=effect, step=step, least=least
-        ),
+        detectable=detectable(noise, lengths, errors, slices, step=step, least=least),
         ci_low=low,
         ci_high=high,
-        new_items_low=new_low,
-        new_items_high=new_high,
-        same_units_low=same_low,
-        same_units_high=same_high,
     )
 
 
@@ -325,16 +268,12 @@ def _p_values(
 ) -> dict[str, float]:
     """Return the p-values of some attributes together, by their names; `of_noise` needs that of the permutations."""
     response = evidence.response[:, columns].mean(axis=1)
-    permuted, euclidean = (
-        p_of_mean(evidence.cluster, evidence.observed, [first + own for own in columns], exact=evidence.exact)
-        for first in (0, len(evidence.slices))
-    )
+    permuted = p_of_mean(evidence.cluster, evidence.observed, columns, exact=evidence.exact)
     p_noise = of_noise(permuted)
     return {
         "p_response": p_value(response, published, exact=False),
         "p_cluster": math.nan if math.isnan(permuted) else max(permuted, p_noise),
         "p_noise": p_noise,
-        "p_euclidean": euclidean,
         "p_paper": n_extreme(response, published) / len(response),
     }
 

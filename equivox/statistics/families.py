@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -65,32 +63,12 @@ def adjust(p: NumberColumn, *, method: Literal["bh", "by"] = "bh") -> list[float
     return list(q.tolist())
 
 
-@dataclass(frozen=True, kw_only=True)
-class Hierarchy:
-    """The adjusted p-values of tests and of the families below them.
-
-    Attributes
-    ----------
-    q
-        The adjusted p of every name; NaN if its p is NaN.
-    q_least
-        The smallest q that each test could have had, given the p-values of the others; NaN if its `least` is NaN.
-    level
-        The p that would have made each test a finding, if all that are found stay so; NaN if its p is NaN.
-    """
-
-    q: dict[str, float]
-    q_least: dict[str, float]
-    level: dict[str, float]
-
-
 def adjust_hierarchy(
     p: Mapping[str, float],
     below: Sequence[tuple[str, Sequence[str]]] = (),
     *,
-    least: Mapping[str, float] | None = None,
     level: float = 0.05,
-) -> Hierarchy:
+) -> dict[str, float]:
     """Return the p-values of everything that is shown, adjusted together.
 
     Parameters
@@ -100,18 +78,17 @@ def adjust_hierarchy(
     below
         Families below a first test: its name, and the names of the family's tests, such as the attributes of a task.
         Every other name is a first test. If a first test is undefined, the tests below it are first tests.
-    least
-        The smallest p that each test could have had (`least_p`); NaN, None or no entry if it is not known.
     level
         The level at which first tests count as found; it decides how many families are opened.
 
     Returns
     -------
-    Hierarchy
-        First tests are adjusted by Holm's method over all of them: of everything that has no effect, at least one has q
-        below the level in at most 5 % of cases, whatever the dependence. A family is adjusted by Holm's method over its
-        own tests and multiplied by (first tests / first tests found); no q is below that of its first test. On average
-        at most 5 % of the families below a found test hold a false finding.
+    dict
+        The adjusted p of every name, NaN if its p is NaN. First tests are adjusted by Holm's method over all of them:
+        of everything that has no effect, at least one has q below the level in at most 5 % of cases, whatever the
+        dependence. A family is adjusted by Holm's method over its own tests and multiplied by (first tests / first
+        tests found); no q is below that of its first test. On average at most 5 % of the families below a found test
+        hold a false finding.
 
     Raises
     ------
@@ -129,9 +106,8 @@ def adjust_hierarchy(
     attributes' p (after Holm: .02 · 2 and .3) are multiplied by 2.
 
     >>> p = {"story": 0.01, "casting": 0.2, "job": 0.01, "name": 0.3}
-    >>> found = adjust_hierarchy(p, [("story", ("job", "name"))])
-    >>> found.q["story"], found.q["casting"], found.q["job"], found.q["name"]
-    (0.02, 0.2, 0.04, 0.6)
+    >>> adjust_hierarchy(p, [("story", ("job", "name"))])
+    {'story': 0.02, 'casting': 0.2, 'job': 0.04, 'name': 0.6}
     """
     inputs.check_share(level, "level")
     given = inputs.named_numbers(p, "p")
@@ -144,50 +120,23 @@ def adjust_hierarchy(
         raise UsageError(f"`below` names {unknown[0]!r}, which has no p: give NaN for an undefined test")
     if deeper := [first for first, _ in below if first in set(inner)]:
         raise UsageError(f"`below` has a family below {deeper[0]!r}, which is itself below a test: use two levels")
-    lowest = dict.fromkeys(given, math.nan) | inputs.named_numbers(least or {}, "least")
     opened = [(first, family) for first, family in below if not math.isnan(given[first])]
     lower = {name for _, family in opened for name in family}
-    q, q_least = holm({name: value for name, value in given.items() if name not in lower}, lowest)
+    q = adjust_holm({name: value for name, value in given.items() if name not in lower})
     n_first = sum(not math.isnan(value) for value in q.values())
-    needed = _needed(q, level, 1.0)
-    n_found = sum(value < level for value in q.values())
+    spread = n_first / max(1, sum(value < level for value in q.values()))
     for first, family in opened:
-        own, best = holm({name: given[name] for name in family}, lowest)
-        spread = n_first / max(1, n_found)
-        q |= {name: float(np.clip(value * spread, q[first], 1.0)) for name, value in own.items()}
-        # Other answers could have made the first test a finding, too.
-        spread = n_first / (n_found + (q[first] >= level))
-        floor = q[first] if math.isnan(q_least[first]) else q_least[first]
-        q_least |= {name: float(np.clip(value * spread, floor, 1.0)) for name, value in best.items()}
-        needed |= _needed({name: q[name] for name in family}, level, spread)
-    return Hierarchy(
-        q={name: q[name] for name in given},
-        q_least={name: q_least[name] for name in given},
-        level={name: needed[name] for name in given},
-    )
+        adjusted = adjust_holm({name: given[name] for name in family})
+        q |= {name: float(np.clip(value * spread, q[first], 1.0)) for name, value in adjusted.items()}
+    return {name: q[name] for name in given}
 
 
-def _needed(q: Mapping[str, float], level: float, spread: float) -> dict[str, float]:
-    """Return the p that makes each test of a family a finding by Holm's method: all that are found come before it."""
-    open_tests = sum(value >= level for value in q.values())
-    return {
-        name: math.nan if math.isnan(value) else level / spread / (open_tests + (value < level))
-        for name, value in q.items()
-    }
-
-
-def holm(p: Mapping[Name, float], least: Mapping[Name, float]) -> tuple[dict[Name, float], dict[Name, float]]:
-    """Return p after Holm's step-down, and the same with each p at its smallest; NaN where one of both is not known."""
+def adjust_holm(p: Mapping[Name, float]) -> dict[Name, float]:
+    """Return p after Holm's step-down; NaN stays NaN."""
     tested = sorted((name for name, value in p.items() if not math.isnan(value)), key=lambda name: p[name])
-    q, best = dict.fromkeys(p, math.nan), dict.fromkeys(p, math.nan)
-    reached = [0.0]
+    q = dict.fromkeys(p, math.nan)
+    largest = 0.0
     for place, name in enumerate(tested):
-        reached.append(max(reached[-1], min(1.0, p[name] * (len(tested) - place))))
-        q[name] = reached[-1]
-    ordered = [p[name] for name in tested]
-    for name in tested:
-        lowest = min(least[name], p[name])
-        if not math.isnan(least[name]):
-            place = bisect_left(ordered, lowest)
-            best[name] = max(reached[place], min(1.0, lowest * (len(tested) - place)))
-    return q, best
+        largest = max(largest, min(1.0, p[name] * (len(tested) - place)))
+        q[name] = largest
+    return q

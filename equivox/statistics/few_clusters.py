@@ -6,10 +6,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from equivox.core.detectable import GOAL
+from equivox.core.detectable import GOAL, LEVEL
 from equivox.statistics.distance import mean_ntvd
 from equivox.statistics.inputs import Bools, Floats, Ints
-from equivox.statistics.permutation import LEVEL, count_labellings, labellings
+from equivox.statistics.permutation import count_labellings, labellings
 
 MOST_CLUSTERS = 7
 """Clusters of a group, on average, up to which they are few. With more, permutations find what the noise allows."""

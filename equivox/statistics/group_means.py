@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from equivox.core.detectable import GOAL, LEVELS, Detectable, correlation_of, in_sd, reached
+from equivox.core.detectable import GOAL, LEVEL, Detectable, reached
 from equivox.statistics import inputs
-from equivox.statistics.design_noise import apart, in_all_groups, pulls_of
-from equivox.statistics.encode import Design, encode_design
+from equivox.statistics.encode import encode_design
 from equivox.statistics.inputs import Floats, LabelColumn, NumberColumn
-from equivox.statistics.intervals import freedom_of, of_ratio, student_half, student_p
+from equivox.statistics.intervals import freedom_of, student_half, student_p
 from equivox.statistics.noise import N_NOISE
 from equivox.statistics.permutation import Labels, p_step, p_value, row_blocks
 from equivox.statistics.unit_means import (
@@ -53,8 +52,6 @@ class GroupMeans:
         all means are equal.
     ci_low, ci_high
         Interval of the population's `difference`. With more than two groups it holds for all pairs together.
-    new_items_low, new_items_high
-        The same interval for other items of the same kind beside other clusters; NaN without items.
     p
         Two-sided p of the difference, from permutations of the clusters, and never below that of the groups' own noise.
         It is at most 1 - confidence where, and only where, the interval leaves out 0.
@@ -82,8 +79,6 @@ class GroupMeans:
     difference: float = math.nan
     ci_low: float = math.nan
     ci_high: float = math.nan
-    new_items_low: float = math.nan
-    new_items_high: float = math.nan
     p: float = math.nan
     p_items: float = math.nan
     null_mean: float = math.nan
@@ -188,11 +183,6 @@ def group_means(
     p_noise, half = _noise_of_difference(units, difference, n_resamples, confidence, rng)
     p = max(p, p_noise)
     low, high = _interval(units, difference, half, p, confidence)
-    new_low, new_high = math.nan, math.nan
-    if (pulls := _pulls_of_items(units, design)) is not None:
-        _, half = _noise_of_difference(units, difference, n_resamples, confidence, rng, pulls)
-        ends = _interval(units, difference, half, p, confidence)
-        new_low, new_high = min(low, ends[0]), max(high, ends[1])
     if far is not None:
         distance = float(_distances(units, units.group[None], len(found))[0])
         distance_p = p_value(far, distance, exact=exact, size=size)
@@ -205,13 +195,11 @@ def group_means(
         difference=difference,
         ci_low=low,
         ci_high=high,
-        new_items_low=new_low,
-        new_items_high=new_high,
         p=p,
         p_items=p_of_means_within_items(units, design, n_resamples, rng) if distances else math.nan,
         null_mean=float(null.mean()),
         sd=sd,
-        detectable=_detectable(units, sd, n_clusters, p_step(null, exact=exact)),
+        detectable=_detectable(units, sd, p_step(null, exact=exact)),
         n=len(units.values),
         n_clusters=n_clusters,
         exact=exact,
@@ -286,23 +274,19 @@ def _noise_of_difference(
     n_resamples: int,
     confidence: float,
     rng: np.random.Generator,
-    pulls: tuple[Floats, float] | None = None,
 ) -> tuple[float, float]:
     """Return the p of the difference by the groups' own noise, and half the width of its interval.
 
-    Without noise to be seen p is 0 and half the width NaN: permutations alone decide. With `pulls` the noise is that of
-    other items, too. An interval without 0 has p up to 1 - confidence, and the reverse.
+    Without noise to be seen p is 0 and half the width NaN: permutations alone decide. An interval without 0 has p up to
+    1 - confidence, and the reverse.
     """
     least = NO_NOISE * float(np.abs(units.means).max()) ** 2
     if units.deals.shape[1] == 2:
         squares, degrees = units.error(0, 1)
         if not sum(squares) > least:
             return student_p(squares, degrees, difference), math.nan
-        if pulls is not None:
-            squares = [*squares, float((np.subtract(*pulls[0].T) ** 2).sum())]
-            degrees = [*degrees, pulls[1]]
         return student_p(squares, degrees, difference), student_half(squares, degrees, confidence)
-    drawn = units.noise_of_gap(max(n_resamples, N_NOISE), rng, pulls)
+    drawn = units.noise_of_gap(max(n_resamples, N_NOISE), rng)
     if drawn is None or not float((drawn**2).max()) > least:
         return 0.0, math.nan
     # Where so few draws tell nothing of the level, the furthest of them is the least that the half can be.
@@ -316,35 +300,6 @@ def _interval(units: Units, difference: float, half: float, p: float, confidence
     return (low if units.deals.shape[1] == 2 else max(low, 0.0)), high
 
 
-def _pulls_of_items(units: Units, design: Design) -> tuple[Floats, float] | None:
-    """Return how the items pull the groups' means apart, and the degrees of freedom of that; None for one item.
-
-    The pulls are items x G, as in `design_noise.noise_of_items`.
-    """
-    if design.item_of_row is None:
-        return None
-    present, item = np.unique(design.item_of_row[units.rows], return_inverse=True)
-    if len(present) < 2:
-        return None
-    weights, left = units.weight_of_value, _within(units)
-    n_groups = units.deals.shape[1]
-    place = item * n_groups + units.group[units.cluster_of_value]
-    sums, sizes = (
-        np.bincount(place, own, len(present) * n_groups).astype(np.float64).reshape(len(present), n_groups, 1)
-        for own in (weights * left, weights)
-    )
-    pulls = pulls_of(sums, sizes)
-    sizes = sizes[:, :, 0]
-    return apart(pulls, sizes)[:, :, 0], of_ratio(in_all_groups(sizes))[1]
-
-
-def _within(units: Units) -> Floats:
-    """Return how far each value lies from the mean of its group in its stratum, where each cluster counts once."""
-    cell = np.unique(np.stack([units.stratum, units.group]), axis=1, return_inverse=True)[1].ravel()
-    means = np.bincount(cell, weights=units.means[:, 0]) / np.bincount(cell)
-    return np.asarray(units.values[:, 0] - means[cell][units.cluster_of_value], dtype=np.float64)
-
-
 def _sd(units: Units) -> float:
     """Return the standard deviation of single values within groups, pooled; NaN with one value each."""
     group = units.group[units.cluster_of_value]
@@ -354,7 +309,7 @@ def _sd(units: Units) -> float:
     return math.sqrt(float(((units.values[:, 0] - means[group]) ** 2).sum()) / freedom) if freedom else math.nan
 
 
-def _detectable(units: Units, sd: float, n_clusters: int, step: float) -> Detectable | None:
+def _detectable(units: Units, sd: float, step: float) -> Detectable | None:
     """Return the smallest difference of two groups that is found in 80 of 100 samples; None without noise.
 
     Permutations of few clusters give few p-values, in steps of `step`: that of two groups must be the next one below.
@@ -377,19 +332,8 @@ def _detectable(units: Units, sd: float, n_clusters: int, step: float) -> Detect
         freedom = units.freedom_of_noise
         # The studentised range takes long; it hardly changes within these steps, and is kept.
         freedom = math.floor(freedom * 10) / 10 if freedom < 10 else math.floor(freedom)
-    levels = [reached(level, step) for level in LEVELS] if n_groups == 2 else LEVELS
-    needed = [math.sqrt(square) * found_at(level, n_groups, freedom) for level in levels]
-    sizes = np.bincount(units.group[units.cluster_of_value])
-    answers = len(units.values) / n_clusters
-    effect = square / (sd**2 * max(1 / sizes[one] + 1 / sizes[other] for one, other in pairs))
-    return Detectable(
-        at_5_percent=needed[0],
-        at_5_of_10000=needed[1],
-        answers=answers,
-        correlation=correlation_of(effect, answers),
-        shift=sd * in_sd(10.0),
-        sd=sd,
-    )
+    level = reached(LEVEL, step) if n_groups == 2 else LEVEL
+    return Detectable(smallest=math.sqrt(square) * found_at(level, n_groups, freedom), sd=sd)
 
 
 @cache

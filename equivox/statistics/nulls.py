@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from equivox.statistics.distance import both_of_shares, both_per_attribute, ntvd_per_attribute
+from equivox.statistics.distance import ntvd_of_shares, ntvd_per_attribute
 from equivox.statistics.encode import Answers, Standard, part_of_column, sizes_of
 from equivox.statistics.inputs import Floats, Ints
 from equivox.statistics.permutation import (
@@ -65,8 +65,8 @@ def null_over_clusters(
     Returns
     -------
     tuple
-        B x 2A: A nTVDs, then A Euclidean distances; the 2A of the labels as they are; the number of distinct
-        permutations; and whether all of them were enumerated.
+        B x A nTVDs; the A of the labels as they are; the number of distinct permutations; and whether all of them
+        were enumerated.
     """
     from scipy import sparse
 
@@ -83,7 +83,7 @@ def null_over_clusters(
     def distances(labels: Labels) -> Floats:
         if beyond is not None:
             return beyond.distances(labels)
-        return _distances(labels, of_cluster, n_groups, slices, both_per_attribute)
+        return _distances(labels, of_cluster, n_groups, slices)
 
     return null_of(distances, group[order], sizes, label_group, n_resamples=n_resamples, step=step, rng=rng)
 
@@ -141,14 +141,14 @@ class _Beyond:
             self.expected.append(sparse.csr_array(expected, shape=(len(total), n_clusters)))
 
     def distances(self, labels: Labels) -> Floats:
-        """Return the nTVDs and the Euclidean distances under each permutation: B x 2A."""
+        """Return the nTVDs under each permutation: B x A."""
         parts = []
         for chunk in _chunks(labels, self.n_groups * max(self.shares.shape) // 16):
             found = np.empty((chunk.shape[1], self.n_groups, self.shares.shape[0]))
             for code, (given, expected) in enumerate(zip(self.given, self.expected, strict=True)):
                 dealt = (chunk == code).astype(np.float64)
                 found[:, code] = (given @ dealt - self.shares @ (expected @ dealt)).T
-            parts.append(both_of_shares([found[:, :, part] for part in self.slices]))
+            parts.append(np.stack([ntvd_of_shares(found[:, :, part]) for part in self.slices], axis=1))
         return np.concatenate(parts)
 
 

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from equivox.core.detectable import LEVEL
 from equivox.core.encoded import cross_count
 from equivox.core.errors import UsageError
+from equivox.core.notes import Note, NoteCode
 from equivox.statistics import inputs
 from equivox.statistics.encode import encode_design
 from equivox.statistics.inputs import Floats, Ints, LabelColumn
@@ -213,9 +215,6 @@ def n_extreme(null: Floats, observed: float, size: float = 1.0) -> int:
     return len(null) - int((null < observed - 1e-9 * max(size, abs(observed))).sum())
 
 
-LEVEL = 0.05
-"""The level of the tests: a design whose p cannot be below it cannot find anything."""
-
 _MOST_GROUPS = 7
 """Up to this many groups all their renamings are tried; with more, renaming is taken to change every permutation."""
 
@@ -231,12 +230,9 @@ class LeastP:
     n_permutations: int
 
     @property
-    def too_few(self) -> str | None:
-        """Why the test can find nothing at the level .05, in words; None if it can."""
-        if self.p < LEVEL:
-            return None
-        are = "1 permutation" if self.n_permutations == 1 else f"{self.n_permutations:,} permutations"
-        return f"{are}: no p below {self.p:.2g}"
+    def too_few(self) -> Note | None:
+        """Why the test can find nothing at the level .05; None if it can."""
+        return None if self.p < LEVEL else Note(NoteCode.SMALLEST_P, {"p": self.p, "permutations": self.n_permutations})
 
 
 def least_p(sizes: Ints, *, n_resamples: int) -> LeastP:
@@ -266,8 +262,8 @@ def least_p(sizes: Ints, *, n_resamples: int) -> LeastP:
     Three speakers of each of two groups have 20 permutations, two of which are the most extreme. Two and four have 15,
     and no renaming of the groups is one of them. Five pairs of names have 32.
 
-    >>> least_p(np.array([[3, 3]]), n_resamples=10_000).too_few
-    '20 permutations: no p below 0.1'
+    >>> least_p(np.array([[3, 3]]), n_resamples=10_000).too_few.values
+    {'p': 0.1, 'permutations': 20}
     >>> least_p(np.array([[2, 4]]), n_resamples=10_000).p == 1 / 15
     True
     >>> least_p(np.array([[1, 1]] * 5), n_resamples=10_000).p
@@ -309,8 +305,8 @@ def least_p_over_clusters(
 
     Examples
     --------
-    >>> least_p_over_clusters(["f", "f", "f", "m", "m"], ["a", "a", "b", "c", "d"]).too_few
-    '6 permutations: no p below 0.33'
+    >>> least_p_over_clusters(["f", "f", "f", "m", "m"], ["a", "a", "b", "c", "d"]).too_few.values["permutations"]
+    6
     """
     design = encode_design(groups, clusters, strata, blocks)
     if not design.clusters:

@@ -14,7 +14,7 @@ import numpy as np
 
 from equivox.core.errors import UsageError
 from equivox.statistics import inputs
-from equivox.statistics.families import holm
+from equivox.statistics.families import adjust_holm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,7 @@ def rank_models(
             raise UsageError(f"`differences` has the pair {pair}: name two of {', '.join(given)}")
     tests = {pair: (inputs.number(side), inputs.number(p)) for pair, (side, p) in differences.items()}
     nearer: dict[str, list[str]] = {model: [] for model in given}
-    adjusted, _ = holm({pair: p for pair, (_, p) in tests.items()}, dict.fromkeys(tests, math.nan))
+    adjusted = adjust_holm({pair: p for pair, (_, p) in tests.items()})
     for (a, b), (side, _) in tests.items():
         if adjusted[a, b] <= level and side * (given[a] - given[b]) > 0:
             near, far = (a, b) if side < 0 else (b, a)

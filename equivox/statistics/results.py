@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from equivox.core.detectable import Detectable
+from equivox.core.detectable import LEVEL, Detectable, describe_design
+from equivox.core.notes import Note, NoteCode
 from equivox.statistics.inputs import Floats
-
-_LEVEL = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,15 +26,10 @@ class ShiftNumbers:
     p_response: float = math.nan
     p_cluster: float = math.nan
     p_noise: float = math.nan
-    p_euclidean: float = math.nan
     p_paper: float = math.nan
     detectable: Detectable | None = None
     ci_low: float = math.nan
     ci_high: float = math.nan
-    new_items_low: float = math.nan
-    new_items_high: float = math.nan
-    same_units_low: float = math.nan
-    same_units_high: float = math.nan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,35 +45,27 @@ class _Shift(ShiftNumbers):
     n_labellings: int = 0
     undefined: str | None = None
     notes: tuple[str, ...]
-    p_every_value: float = math.nan
     p_items: float = math.nan
     removed_share: float = math.nan
 
     @property
     def evidence(self) -> dict[str, Any]:
-        """The numbers that a score keeps of the shift, by the names of its fields, with notes on further tests."""
-        kept = (
-            "attainable_max", "null_mean", "estimate", "estimate_unclipped", "ci_low", "ci_high", "p_paper",
-            "p_cluster", "p_euclidean", "p_every_value", "p_items", "removed_share", "new_items_low", "new_items_high",
-            "same_units_low", "same_units_high",
-            "n_clusters", "detectable",
-        )  # fmt: skip
+        """The fields of a score that the shift determines."""
+        cancels = self.p_items <= LEVEL and self.p_items < self.p_cluster
         return {
             "value": self.ntvd,
-            **{name: getattr(self, name) for name in kept},
-            "notes": (*self.notes, *self._second_thoughts()),
+            "estimate": self.estimate_unclipped,
+            "attainable_max": self.attainable_max,
+            "ci": (self.ci_low, self.ci_high),
+            "p": self.p_cluster,
+            "p_published": self.p_paper,
+            "n_units": self.n_clusters,
+            "notes": (
+                describe_design(self.detectable, self.null_mean),
+                *([Note(NoteCode.WITHIN_ITEMS, {"p": self.p_items})] if cancels else []),
+                *self.notes,
+            ),
         }
-
-    def _second_thoughts(self) -> Iterator[str]:
-        """Yield a note for each further test that finds a difference where the first does not."""
-        if not self.p_cluster > _LEVEL:
-            return
-        if self.p_euclidean <= _LEVEL:
-            yield "only the second test (p euclidean), which looks for shifts of few values, finds a difference"
-        if self.p_every_value <= _LEVEL:
-            yield "groups differ only when rare values are included (p every value)"
-        if self.p_items <= _LEVEL:
-            yield "groups differ within single items or blocks (p items); these differences may cancel"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,9 +100,6 @@ class DistributionShift(_Shift):
     p_noise
         The probability of an nTVD at least as large from draws of the groups' own noise. It needs no clusters of like
         dispersion, and is careful with few.
-    p_euclidean
-        As p_cluster of the permutations alone, for the Euclidean distance: a second test, declared in advance, that
-        finds a shift of few values more often and one of many values less often.
     detectable
         The smallest shift that the test finds in 80 of 100 such samples, however it is spread; None if undefined.
     p_paper
@@ -125,14 +107,9 @@ class DistributionShift(_Shift):
     ci_low, ci_high
         Confidence interval of the population's nTVD, for the items asked and for clusters like those seen. Sampling
         noise is removed, so it may lie below `ntvd`.
-    new_items_low, new_items_high
-        The same interval for new items of the same kind (other sentences); NaN when no items were given.
     n_responses, n_used, n_clusters
         The responses given, the responses with a kept value, and the clusters that are compared (0 without clusters):
         those with such a response, in whose stratum or block, or unit, every group has one.
-    same_units_low, same_units_high
-        The interval for exactly these units, if they are in every group and have several answers in each; NaN else.
-        `ci_low` and `ci_high` are for other units of the same kind then.
     groups, values
         The sorted names of the rows and columns of the arrays, as text.
     by_group, deviations
@@ -154,10 +131,6 @@ class DistributionShift(_Shift):
         The reason why the numbers are NaN; None when they are defined.
     notes
         Remarks on how the numbers were computed.
-    p_every_value
-        As p_cluster of the permutations alone, over all values, those seen fewer than `min_count` times included; from
-        999 permutations at most. A shift that is spread over many rare values shows here alone. NaN without clusters;
-        NaN also if no value was removed, since it would say the same.
     """
 
     groups: tuple[str, ...]
@@ -179,8 +152,7 @@ class JointShift(_Shift):
     attributes
         The shift of each attribute, from the same permutations.
     ntvd, estimate, estimate_unclipped, attainable_max, null_mean, null_mean_response, p_response, p_cluster, p_noise,
-    p_euclidean, p_paper, detectable, ci_low, ci_high, new_items_low, new_items_high, same_units_low,
-    same_units_high
+    p_paper, detectable, ci_low, ci_high
         As in `DistributionShift`, for the mean over the defined attributes; `detectable` is a shift in each.
     n_responses, n_used, n_clusters
         The responses given, the responses with a kept value in a defined attribute, and the clusters that are
@@ -189,7 +161,7 @@ class JointShift(_Shift):
         The names of the attributes in the mean.
     removed_share
         The share of values that were removed as rare, of the attribute with the largest.
-    null_response, null_cluster, exact_cluster, n_labellings, undefined, notes, p_every_value, p_items
+    null_response, null_cluster, exact_cluster, n_labellings, undefined, notes, p_items
         As in `DistributionShift`.
     """
 

@@ -14,7 +14,7 @@ from equivox.core.errors import UsageError
 from equivox.statistics import inputs
 from equivox.statistics.distance import attainable_shift
 from equivox.statistics.encode import Design, Occurrences, encode_design, encode_values
-from equivox.statistics.evidence import Evidence, draw_evidence, p_of_every_value, shift_numbers
+from equivox.statistics.evidence import Evidence, draw_evidence, shift_numbers
 from equivox.statistics.inputs import Floats, LabelColumn, ValueColumn
 from equivox.statistics.permutation import n_extreme
 from equivox.statistics.results import DistributionShift, JointShift, ShiftNumbers
@@ -186,15 +186,10 @@ def joint_shift(
         if defined
         else None
     )
-    of_all: dict[str, float] = {}
-    if any(occurrences[name].removed for name in defined):
-        every_value = {name: encode_values(values[name], 1) for name in defined}
-        of_all = p_of_every_value(every_value, design, n_resamples, rng)
     of_items = p_of_values_within_items({name: values[name] for name in defined}, design, n_resamples, rng)
     shifts = {
         name: replace(
             _one(name, design, occurrences[name], reasons[name], evidence),
-            p_every_value=of_all.get(name, math.nan),
             p_items=of_items.get(name, math.nan),
         )
         for name in columns
@@ -203,7 +198,6 @@ def joint_shift(
     removed = [shift.removed_share for shift in shifts.values()]
     return replace(
         mean,
-        p_every_value=of_all.get("", math.nan),
         p_items=of_items.get("", math.nan),
         removed_share=max((own for own in removed if not math.isnan(own)), default=math.nan),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equivox.core.detectable import LEVELS, Detectable, correlation_of, reached
+from equivox.core.detectable import LEVEL, Detectable, reached
 from equivox.core.errors import UsageError
 from equivox.statistics import inputs
 from equivox.statistics.group_means import found_at
@@ -330,11 +330,4 @@ def _detectable(found: Share, step: float) -> Detectable | None:
     """
     if not found.error > 0:
         return None
-    needed = [2 * found.error * found_at(reached(level, step), 2, found.degrees) for level in LEVELS]
-    answers, share = found.n / found.n_clusters, found.share
-    return Detectable(
-        at_5_percent=needed[0],
-        at_5_of_10000=needed[1],
-        answers=answers,
-        correlation=correlation_of(found.error**2 * found.n / (share * (100 - share)), answers),
-    )
+    return Detectable(smallest=2 * found.error * found_at(reached(LEVEL, step), 2, found.degrees))

@@ -154,23 +154,13 @@ class Units:
         given = [(self.deals[own, code] ** 2).sum() for code, own in enumerate(mine)]
         return [drawn * own * math.sqrt(by / n) for own, by, n in zip(mine, given, degrees, strict=True)]
 
-    def noise_of_gap(
-        self, n_draws: int, rng: np.random.Generator, pulls: tuple[Floats, float] | None = None
-    ) -> Floats | None:
-        """Draw the difference that the groups' own noise alone makes, B; None where the noise is not known.
-
-        With `pulls`, items x G, and their degrees of freedom, other items of the same kind make noise beside the
-        clusters.
-        """
+    def noise_of_gap(self, n_draws: int, rng: np.random.Generator) -> Floats | None:
+        """Draw the difference that the groups' own noise alone makes, B; None where the noise is not known."""
         found: list[Floats] = []
         for size in row_blocks(n_draws, len(self.means)):
             moved = self._noise_of_pairs(size, rng) if self.paired else self._noise_of_groups(size, rng)
             if moved is None:
                 return None
-            if pulls is not None:
-                of_items, degrees = pulls
-                scale = np.sqrt(degrees / rng.chisquare(degrees, size))
-                moved += scale[:, None] * (rng.standard_normal((size, len(of_items))) @ of_items)
             found.append(gap(moved))
         return np.concatenate(found)
 

@@ -76,7 +76,7 @@ def measure(
         "n_documents": len(told),
         "n_phrases": len(tested),
         "coverage": coverage.share,
-        "undefined": reason,
+        "undefined": None if reason is None else str(reason),
     }
 
 

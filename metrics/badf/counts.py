@@ -66,7 +66,7 @@ def measure(
         "n_rows": len(who),
         "n_phrases": len(tested),
         "coverage": coverage.share,
-        "undefined": reason,
+        "undefined": None if reason is None else str(reason),
     }
 
 

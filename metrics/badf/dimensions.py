@@ -12,6 +12,7 @@ from equivox.core.encoded import EncodedLabels
 from equivox.core.errors import UsageError
 from equivox.core.lazy import np
 from equivox.core.metric import Members
+from equivox.core.notes import Note, NoteCode
 from equivox.core.samples import Samples
 from equivox.core.scores import ScoringOptions
 from equivox.core.segments import Segment
@@ -126,7 +127,7 @@ class Found:
     dimension: Dimension
     associations: Sequence[tuple[Association, str]]
     coverage: Coverage
-    undefined: str | None
+    undefined: Note | None
     null: Null | None
     categories: Mapping[str, str | None]
 

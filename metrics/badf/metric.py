@@ -37,7 +37,7 @@ METRIC = Metric(
             title="phrases stick to one group",
             no_bias=None,
             not_compared=_ALL_AT_ONCE,
-            published=lambda score: -score.estimate_unclipped,
+            published=lambda score: -score.unbiased,
             published_help="-(associations - those that chance gives); 0 is as by chance",
             null_mean=True,
         ),

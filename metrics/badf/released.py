@@ -66,7 +66,7 @@ def listed_associations(
         "exclusive": NAN if reason else facts,
         "n_rows": len(who),
         "coverage": coverage.share,
-        "undefined": reason,
+        "undefined": None if reason is None else str(reason),
     }
 
 

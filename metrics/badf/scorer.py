@@ -10,8 +10,10 @@ from math import isnan
 from typing import Any
 
 from equivox.core.coverage import Coverage
+from equivox.core.detectable import describe_design
 from equivox.core.lazy import NDArray, np
 from equivox.core.metric import Members
+from equivox.core.notes import Note, remark
 from equivox.core.samples import UNANSWERED, Samples
 from equivox.core.scores import NAN, Score, Scored, ScoringOptions
 from equivox.metrics.badf.annotation.scheme import CHARACTERS, PHRASES
@@ -19,7 +21,7 @@ from equivox.metrics.badf.associations import LEVEL, Counts, associations, summa
 from equivox.metrics.badf.chance import null_counts
 from equivox.metrics.badf.dimensions import NOT_ASKED, UNREAD, Dimension, Found, exclusivity, tested
 from equivox.metrics.badf.tables import TABLES
-from equivox.metrics.scoring import named
+from equivox.metrics.scoring import list_notes, named
 
 _DESCRIPTOR_PERMUTATIONS = 999
 
@@ -63,17 +65,18 @@ def _category_reason(counts: Counts) -> str | None:
     return f"no story of {', '.join(silent)}" if silent else None
 
 
-def _undefined(dimension: Dimension, coverage: Coverage, options: ScoringOptions) -> str | None:
+def _undefined(dimension: Dimension, coverage: Coverage, options: ScoringOptions) -> Note | None:
     if not coverage.parsed:
-        return "no story could be annotated"
+        return remark("no story could be annotated")
     if short := coverage.shortfall(options.min_coverage):
         return short
     if len(dimension.identities) < 2:
-        return f"only {', '.join(dimension.identities) or 'nobody'} was asked about: two identities are compared"
+        asked = ", ".join(dimension.identities) or "nobody"
+        return remark(f"only {asked} was asked about: two identities are compared")
     if not len(dimension.documents.phrases.codes):
-        return "no story says anything about a character"
+        return remark("no story says anything about a character")
     if not any(phrase.undefined is None for phrase in dimension.phrases):
-        return "no phrase can be tested: each is told of everybody, or an identity has no stories"
+        return remark("no phrase can be tested: each is told of everybody, or an identity has no stories")
     return None
 
 
@@ -117,81 +120,74 @@ def _scores(found: Found) -> list[Score]:
     return scores
 
 
-def _named(found: Found, name: str, unit: str, zero_means: str, identity: str | None = None) -> dict[str, Any]:
+def _named(found: Found, metric: str, unit: str, identity: str | None = None) -> dict[str, Any]:
     dimension = found.dimension
     return named(dimension.task) | {
-        "name": name,
+        "metric": metric,
         "unit": unit,
-        "zero_means": zero_means,
         "subset": "" if identity is None else f"identity={identity}",
         "coverage": found.coverage,
-        "n_clusters": len(set(dimension.documents.descriptor.codes.tolist())),
+        "n_units": len(set(dimension.documents.descriptor.codes.tolist())),
     }
-
-
-_NOTHING = "no phrase is told more of one identity at the published level"
 
 
 def _tested_score(found: Found) -> Score:
     """Return the score of the number of associations before the exclusivity question, with its null mean."""
     null, reason = found.null, found.undefined
     if null is None:
-        return Score(**_named(found, "associations tested", "count", _NOTHING), target=NAN, undefined=reason)
+        return Score(**_named(found, "associations tested", "count"), null_value=NAN, undefined_reason=reason)
     # Without permutations p has no smallest value.
-    few = isnan(null.p_names_least)
-    notes = (f"{null.least_descriptors.too_few}; p over names supposes that names differ normally instead",)
+    few, too_few = isnan(null.p_names_least), null.least_descriptors.too_few
+    normal = remark("p over names supposes that names differ normally: they have too few permutations")
     return Score(
-        **_named(found, "associations tested", "count", _NOTHING),
+        **_named(found, "associations tested", "count"),
         value=float(null.observed),
-        target=null.expected,
-        null_mean=null.expected,
-        estimate=max(0.0, null.observed - null.expected),
-        estimate_unclipped=null.observed - null.expected,
-        p_these=null.p_stories,
-        p_cluster=null.p_names,
-        p_least=null.p_names_least,
-        cannot_tell=None if few else null.least_descriptors.too_few,
-        notes=notes if few else (),
+        null_value=null.expected,
+        estimate=null.observed - null.expected,
+        p=null.p_names,
+        notes=(describe_design(None, null.expected), *([normal] if few else list_notes(too_few))),
     )
 
 
 def _count_score(found: Found, identity: str | None) -> Score:
-    names = _named(found, "associations", "count", _NOTHING, identity)
+    names = _named(found, "associations", "count", identity)
     if found.undefined:
-        return Score(**names, target=NAN, undefined=found.undefined)
+        return Score(**names, null_value=NAN, undefined_reason=found.undefined)
     unread = sum(known == UNREAD for _, known in found.associations)
     asked = any(known != NOT_ASKED for _, known in found.associations)
-    notes: tuple[str, ...] = ()
+    notes: list[Note] = []
     if found.associations and not asked:
         annotator = found.dimension.samples.annotator
-        notes = (f"exclusivity was not asked: {annotator.name if annotator else 'nobody'} keeps every association",)
+        name = annotator.name if annotator else "nobody"
+        notes.append(remark(f"exclusivity was not asked: {name} keeps every association"))
     if unread:
-        notes = (*notes, f"{unread} exclusivity answers could not be parsed: their associations are kept and flagged")
-    return Score(**names, value=float(len(found.kept(identity))), target=NAN, notes=() if identity else notes)
+        notes.append(remark(f"{unread} exclusivity answers could not be parsed: their associations are kept"))
+    said = () if identity else tuple(notes)
+    return Score(**names, value=float(len(found.kept(identity))), null_value=NAN, notes=said)
 
 
 def _surviving_score(found: Found) -> Score:
-    names = _named(found, "associations with q up to .05", "count", "none survives Benjamini-Hochberg")
+    names = _named(found, "associations with q up to .05", "count")
     if found.undefined:
-        return Score(**names, target=NAN, undefined=found.undefined)
-    return Score(**names, value=float(sum(a.phrase.q <= LEVEL for a in found.kept())), target=NAN)
+        return Score(**names, null_value=NAN, undefined_reason=found.undefined)
+    return Score(**names, value=float(sum(a.phrase.q <= LEVEL for a in found.kept())), null_value=NAN)
 
 
 def _mean_scores(found: Found, identity: str) -> list[Score]:
     kept = found.kept(identity)
     n, mean_score, mean_p = summarized(kept)
     surviving = 100 * sum(a.phrase.q <= LEVEL for a in kept) / n if n else NAN
-    reason = found.undefined or (None if n else f"there are no associations of {identity}")
+    reason = found.undefined or (None if n else remark(f"there are no associations of {identity}"))
     return [
         Score(
-            **_named(found, name, unit, zero, identity),
+            **_named(found, metric, unit, identity),
             value=NAN if reason else value,
-            target=NAN,
-            undefined=reason,
+            null_value=NAN,
+            undefined_reason=reason,
         )
-        for name, unit, zero, value in (
-            ("mean score", "documents per phrase token", "told as often of the other identity", mean_score),
-            ("mean p", "probability, uncorrected", "never", mean_p),
-            ("share with q up to .05", "percent of associations", "none survives Benjamini-Hochberg", surviving),
+        for metric, unit, value in (
+            ("mean score", "documents per phrase token", mean_score),
+            ("mean p", "probability, uncorrected", mean_p),
+            ("share with q up to .05", "percent of associations", surviving),
         )
     ]

@@ -149,7 +149,7 @@ def summary_rows(found: Found) -> Records:
                 "dropped_as_exclusive": sum(known == YES for a, known in found.associations if a.identity == identity),
                 "stories_requested": found.coverage.requested_by_group[identity],
                 "stories_used": found.coverage.used_by_group[identity],
-                "undefined": found.undefined or "",
+                "undefined": str(found.undefined or ""),
             }
         )
     return rows
@@ -169,7 +169,7 @@ def heat_map_rows(found: Found) -> Records:
                     "identity": identity,
                     "count": None if why else len(cell),
                     "surviving_q": None if why else sum(a.phrase.q <= LEVEL for a in cell),
-                    "undefined": why or "",
+                    "undefined": str(why or ""),
                 }
             )
     return rows
@@ -235,6 +235,15 @@ def unified_rows(found: Found) -> Records:
     return rows
 
 
+def chance_rows(found: Found) -> Records:
+    """Return the number of associations beside that by chance, and its p over stories and over names."""
+    null = found.null
+    if null is None:
+        return []
+    p = {"p_stories": null.p_stories, "p_names": null.p_names}
+    return [{"associations": null.observed, "by_chance": null.expected, **p}]
+
+
 TABLES: Mapping[str, Callable[[Found], Records]] = {
     "associations": association_rows,
     "phrases": phrase_rows,
@@ -245,6 +254,7 @@ TABLES: Mapping[str, Callable[[Found], Records]] = {
     "top_of_all": top_rows,
     "exemplars": exemplar_rows,
     "unified": unified_rows,
+    "chance": chance_rows,
 }
 """The tables of a setting by name, each of one dimension; the name of its task comes before every row."""
 

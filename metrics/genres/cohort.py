@@ -17,6 +17,7 @@ from equivox.configs.published import published_paper
 from equivox.core.errors import UsageError, nearest
 from equivox.core.lazy import NDArray, np
 from equivox.core.metric import CohortMember, CohortScore, PairedTask, PairedValues
+from equivox.core.notes import Note, NoteCode
 from equivox.core.samples import Row
 from equivox.core.scores import NAN
 from equivox.metrics.genres.measures import METRIC_OF, NarrativeMeasure, neps_of
@@ -144,7 +145,7 @@ def total_bias(models: Cohort, *, published: str | None = None, fixed: bool = Fa
 def cohort_scores(family: str, members: Sequence[CohortMember], n_resamples: int, seed: int) -> list[CohortScore]:
     """Return the total bias score of every member of a cohort; all members have all tasks of the family."""
     values = {
-        member.model: {score.name: score.value for score in member.scores if score.name in METRICS}
+        member.model: {score.metric: score.value for score in member.scores if score.metric in METRICS}
         for member in members
     }
     found = total_bias(values)
@@ -166,7 +167,7 @@ def cohort_scores(family: str, members: Sequence[CohortMember], n_resamples: int
             ci_low=ends.get(member.model, (NAN, NAN))[0],
             ci_high=ends.get(member.model, (NAN, NAN))[1],
             parts=found.parts[member.model],
-            stand_ins=any(note.startswith(READ_BY_STAND_INS) for score in member.scores for note in score.notes),
+            stand_ins=any(note.code == NoteCode.STAND_INS for score in member.scores for note in score.notes),
             undefined=found.undefined.get(member.model),
             no_interval=no_interval,
         )

@@ -11,12 +11,13 @@ from equivox.core.coverage import Coverage
 from equivox.core.errors import UsageError
 from equivox.core.lazy import np
 from equivox.core.metric import Members
+from equivox.core.notes import Note, NoteCode, remark
 from equivox.core.samples import Row, Samples
-from equivox.core.scores import Score, Scored, ScoringOptions, family_of
+from equivox.core.scores import UNKNOWN, Score, Scored, ScoringOptions, family_of
 from equivox.core.task import Task
 from equivox.metrics.genres.annotation.scheme import GenresScheme, genders_of
 from equivox.metrics.genres.annotation.tools import Tools
-from equivox.metrics.genres.cohort import NO_COHORT, READ_BY_STAND_INS
+from equivox.metrics.genres.cohort import NO_COHORT
 from equivox.metrics.genres.measures import (
     CHOICES,
     METRICS,
@@ -37,7 +38,7 @@ from equivox.metrics.genres.observations import (
     row_id,
 )
 from equivox.metrics.genres.tables import agreement_table, distribution_table, level_table, splitting_table
-from equivox.metrics.scoring import NO_NOISE, named, rng_of, statistics
+from equivox.metrics.scoring import list_design_notes, named, rng_of, statistics
 
 TOOLS_OF: Mapping[str, tuple[str, ...]] = {
     "M1": ("evaluator", "traits"),
@@ -177,16 +178,17 @@ class _Scoring:
         coverage: Coverage,
         seen: Sequence[Observation],
     ) -> Score:
-        reason = coverage.shortfall(self.options.min_coverage) or measured.undefined
+        reason = coverage.shortfall(self.options.min_coverage)
+        if reason is None and measured.undefined is not None:
+            reason = remark(measured.undefined)
         score = Score(
             **named(self.task) | {"task": self.name},
-            name=metric.name.partition(" ")[0],
+            metric=metric.name.partition(" ")[0],
             unit=metric.unit,
-            zero_means=metric.zero_means,
             subset=subset,
             coverage=coverage,
-            undefined=reason,
-            n_clusters=measured.n_neps,
+            undefined_reason=reason,
+            n_units=measured.n_neps,
         )
         if reason is not None:
             return score
@@ -197,43 +199,38 @@ class _Scoring:
             score,
             value=measured.value,
             by_group={} if math.isnan(measured.male) else {"female": measured.female, "male": measured.male},
-            ci_low=measured.ci_low,
-            ci_high=measured.ci_high,
-            p_cluster=measured.p,
-            p_least=least.p,
-            # Where all differ by the same and not by 0, the smallest p says whether that could be found.
-            cannot_tell=least.too_few or (NO_NOISE if measured.detectable is None and measured.value == 0 else None),
-            detectable=measured.detectable,
-            p_paper=measured.p_paper,
-            notes=(*self._notes(score, seen), *measured.notes),
+            ci=(measured.ci_low, measured.ci_high),
+            p=measured.p,
+            p_published=measured.p_paper,
+            notes=(
+                *list_design_notes(least.too_few, measured.detectable, even=measured.value == 0),
+                *self._notes(score, seen),
+                *map(remark, measured.notes),
+            ),
         )
 
     def _by_published_arithmetic(self, ours: Score, value: float) -> Score:
         reason = ours.coverage.shortfall(self.options.min_coverage)
         if reason is None and math.isnan(value):
-            reason = "the published arithmetic has no value"
+            reason = remark("the published arithmetic has no value")
         return replace(
             ours,
             subset="arithmetic=published",
             value=value if reason is None else math.nan,
-            ci_low=math.nan,
-            ci_high=math.nan,
-            p_cluster=math.nan,
-            p_least=math.nan,
-            cannot_tell=None,
-            detectable=None,
-            undefined=reason,
+            ci=UNKNOWN,
+            p=math.nan,
+            undefined_reason=reason,
             notes=(),
         )
 
-    def _notes(self, score: Score, seen: Sequence[Observation]) -> Iterator[str]:
-        if replaced := [name for name in TOOLS_OF[score.name] if name in self._chosen.stand_ins]:
-            yield f"{READ_BY_STAND_INS} ({', '.join(replaced)}): no model, no published lexicon"
-        if score.name in CHOICES:
+    def _notes(self, score: Score, seen: Sequence[Observation]) -> Iterator[Note]:
+        if replaced := [name for name in TOOLS_OF[score.metric] if name in self._chosen.stand_ins]:
+            yield Note(NoteCode.STAND_INS, {"tools": ", ".join(replaced)})
+        if score.metric in CHOICES:
             known, decided = ({s.row for s in seen if s.known}, {s.row for s in seen if not math.isnan(s.value)})
             if 2 * len(decided) < len(known):
-                yield "fewer than half of the narratives are decided: see `neps` in the table `metrics`"
-        yield from (self.further_notes or {}).get(score.name, ()) if not score.subset else ()
+                yield remark("fewer than half of the narratives are decided: see `neps` in the table `metrics`")
+        yield from map(remark, (self.further_notes or {}).get(score.metric, ()) if not score.subset else ())
 
     def _tools(self, metric: str) -> str:
         return ", ".join(f"{tool}: {getattr(self._chosen, tool)}" for tool in TOOLS_OF[metric])
@@ -251,21 +248,21 @@ class _Scoring:
         """Return a row of the table `metrics`."""
         return {
             "task": score.task,
-            "metric": score.name,
+            "metric": score.metric,
             "subset": score.subset,
             "value": score.value,
             "unit": score.unit,
             "male": measured.male,
             "female": measured.female,
-            "ci_low": score.ci_low,
-            "ci_high": score.ci_high,
-            "p": score.p_cluster,
-            "p_paper": score.p_paper,
-            "neps": score.n_clusters,
+            "ci_low": score.ci[0],
+            "ci_high": score.ci[1],
+            "p": score.p,
+            "p_paper": score.p_published,
+            "neps": score.n_units,
             "used": score.coverage.used,
             "requested": score.coverage.requested,
-            "undefined": score.undefined or "",
-            "tools": self._tools(score.name),
+            "undefined": str(score.undefined_reason or ""),
+            "tools": self._tools(score.metric),
         }
 
 

@@ -13,7 +13,7 @@ from equivox.metrics.scoring import least_p_of_rows, statistics
 
 _NUMBERS = (
     *("estimate", "ntvd", "attainable_max", "null_mean", "ci_low", "ci_high"),
-    *("p_cluster", "p_noise", "p_euclidean", "p_response", "p_paper"),
+    *("p_cluster", "p_noise", "p_response", "p_paper"),
 )
 """The numbers that are NaN if the nTVD is undefined, as `equivox.statistics.DistributionShift` has them."""
 
@@ -66,7 +66,7 @@ def measure(
         "n_used": found.n_used,
         "n_clusters": found.n_clusters,
         "removed_share": found.removed_share,
-        "undefined": undefined,
+        "undefined": None if undefined is None else str(undefined),
     }
 
 

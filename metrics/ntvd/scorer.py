@@ -15,16 +15,13 @@ from equivox.core.encoded import EncodedLabels, EncodedValues, cross_count
 from equivox.core.errors import UsageError
 from equivox.core.lazy import NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
+from equivox.core.notes import Note, NoteCode, remark
 from equivox.core.samples import Samples
-from equivox.core.scores import LEVEL, NAN, Mover, Score, Scored, ScoringOptions, effective_min_count
+from equivox.core.scores import LEVEL, NAN, LargestShift, Score, Scored, ScoringOptions, effective_min_count
 from equivox.core.task import OTHER, REFUSAL, Attribute, Task
-from equivox.metrics.scoring import least_p_of, named, rng_of, statistics, too_few_units
+from equivox.metrics.scoring import find_too_few, list_notes, named, rng_of, statistics, too_few_units
 
-_DESCRIPTION = {
-    "name": "nTVD",
-    "unit": "percent of the largest possible distance",
-    "zero_means": "every group gets the same distribution of answers",
-}
+_DESCRIPTION = {"metric": "nTVD", "unit": "percent of the largest possible distance"}
 
 
 def score_distribution_shift(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
@@ -43,23 +40,14 @@ def score_distribution_shift(task: Task, samples: Samples, options: ScoringOptio
     echoes = [a for a in task.attributes if a.role == "echo"]
     echo_scores = _joint(task, samples, options, echoes)[1] if echoes else []
     whole = _without_some(whole, outcomes, options)
-    if (few := too_few_units(task, samples, samples.has_status("parsed"), options.min_coverage)) is not None:
-        whole = replace(whole, cannot_tell=whole.cannot_tell or few)
-    scores = _with_least_p(task, samples, options, [whole, *outcomes, *echo_scores])
+    few = list_notes(too_few_units(task, samples, samples.has_status("parsed"), options.min_coverage))
+    scores = [replace(whole, notes=(*few, *whole.notes)), *outcomes, *echo_scores]
+    if not all(np.isnan(score.p) for score in scores):
+        few = list_notes(find_too_few(task, samples, samples.has_status("parsed"), options.n_resamples))
+        scores = [one if np.isnan(one.p) else replace(one, notes=(*few, *one.notes)) for one in scores]
     # Rare values are not left out of refusals, because even a few matter.
     min_counts = {REFUSAL.name: 1} | {score.attribute: score.min_count for score in scores if not score.subset}
     return Scored(scores, {"values": _value_shares(task, samples, min_counts)})
-
-
-def _with_least_p(task: Task, samples: Samples, options: ScoringOptions, scores: Sequence[Score]) -> list[Score]:
-    """Return the scores with the smallest p that the permutations of the clusters allow, and what that means."""
-    if all(np.isnan(score.p_cluster) for score in scores):
-        return list(scores)
-    least = least_p_of(task, samples, samples.has_status("parsed"), options.n_resamples)
-    return [
-        s if np.isnan(s.p_cluster) else replace(s, **least | {"cannot_tell": least["cannot_tell"] or s.cannot_tell})
-        for s in scores
-    ]
 
 
 def _without_some(whole: Score, outcomes: Sequence[Score], options: ScoringOptions) -> Score:
@@ -69,11 +57,15 @@ def _without_some(whole: Score, outcomes: Sequence[Score], options: ScoringOptio
     which there is more evidence than of the mean (Bonferroni over the outcomes): the noise of the others hides it.
     """
     short = [part for part in outcomes if whole.defined and part.coverage.shortfall(options.min_coverage) is not None]
-    notes = [f"{part.attribute} is not in the mean: {part.undefined}" for part in short]
+    notes = [
+        Note(NoteCode.LEFT_OUT, {"attribute": part.attribute, "reason": part.undefined_reason.plain})
+        for part in short
+        if part.undefined_reason is not None
+    ]
     p, clearest = min(((one.p, str(one.attribute)) for one in outcomes if not math.isnan(one.p)), default=(NAN, ""))
     if len(whole.parts) > 1 and len(whole.parts) * p <= min(LEVEL, whole.p):
-        notes.append(f"{clearest} differs between groups (p cluster {p:.2g}), which the mean does not show")
-    return replace(whole, notes=(*whole.notes, *notes), cannot_tell=notes[0] if notes else None)
+        notes.append(Note(NoteCode.HIDDEN_BY_MEAN, {"attribute": clearest, "p": p}))
+    return replace(whole, notes=(*notes, *whole.notes))
 
 
 def _value_shares(
@@ -141,7 +133,8 @@ def _joint(
     coverage = samples.coverage(np.any(list(used.values()), axis=0))
     reason = coverage.shortfall(options.min_coverage)
     if reason is None and (joint is None or joint.undefined is not None):
-        reason = "no attribute is defined: " + "; ".join(f"{part.attribute}: {part.undefined}" for part in parts)
+        reasons = {str(part.attribute): part.undefined_reason.plain for part in parts if part.undefined_reason}
+        reason = Note(NoteCode.NO_ATTRIBUTE, {"reasons": reasons})
     numbers = joint.evidence if joint is not None and reason is None else {}
     # The means of the attributes' bounds bound the task's mean.
     known = () if joint is None else joint.defined
@@ -149,17 +142,23 @@ def _joint(
     whole = Score(
         **named(task) | _DESCRIPTION | {"role": attributes[0].role},
         **numbers,
-        worst_low=sum(part.worst_low for part in averaged) / len(averaged),
-        worst_high=sum(part.worst_high for part in averaged) / len(averaged),
-        min_count=min_count,
-        parts=joint.defined if joint else (),
-        n_parts=len(attributes),
+        missing_bounds=(
+            sum(part.missing_bounds[0] for part in averaged) / len(averaged),
+            sum(part.missing_bounds[1] for part in averaged) / len(averaged),
+        ),
         coverage=coverage,
-        undefined=reason,
+        undefined_reason=reason,
         by_group=max((part.by_group for part in averaged), key=_spread, default={}) if reason is None else {},
-        other_share=max((part.other_share for part in parts if not math.isnan(part.other_share)), default=NAN),
     )
-    return whole, parts
+    mean_of = Note(NoteCode.MEAN_OF, {"attributes": list(joint.defined) if joint else [], "of": len(attributes)})
+    largest = [_find_largest(parts, code) for code in (NoteCode.RARE_VALUES, NoteCode.OTHER_VALUES)]
+    return replace(whole, notes=(mean_of, *list_notes(*largest), *whole.notes)), parts
+
+
+def _find_largest(parts: Sequence[Score], code: NoteCode) -> Note | None:
+    """Return the note of a code with the largest share; None without any."""
+    notes = [note for part in parts for note in part.notes if note.code == code]
+    return max(notes, key=lambda note: note.values["share"], default=None)
 
 
 def _attribute_score(
@@ -169,31 +168,33 @@ def _attribute_score(
     values: EncodedValues,
     min_count: int,
     coverage: Coverage,
-    shortfall: str | None,
+    shortfall: Note | None,
     shift: statistics.DistributionShift | None,
 ) -> Score:
-    reason = shortfall or (shift.undefined if shift else "no response could be used")
+    reason = shortfall or (None if shift else Note(NoteCode.NOTHING_USABLE))
+    if reason is None and shift is not None and shift.undefined is not None:
+        reason = remark(shift.undefined)
     defined = shift if reason is None else None
-    worst_low, worst_high = _worst_case(samples, values, attribute, coverage, shift)
+    rare = 0.0 if shift is None or math.isnan(shift.removed_share) else shift.removed_share
+    notes = [Note(NoteCode.RARE_VALUES, {"share": rare, "min_count": min_count})]
+    if attribute.options and len(values.codes):
+        notes.append(Note(NoteCode.OTHER_VALUES, {"share": _share_of_other(values)}))
     score = Score(
         **named(task) | _DESCRIPTION | {"attribute": attribute.name, "role": attribute.role},
         **(defined.evidence if defined else {}),
-        worst_low=worst_low,
-        worst_high=worst_high,
-        min_count=min_count,
-        mover=_mover(defined) if defined else None,
+        missing_bounds=_worst_case(samples, values, attribute, coverage, shift),
+        largest_shift=_largest_shift(defined) if defined else None,
         by_group=_shares_of_largest(defined) if defined else {},
         coverage=coverage,
-        undefined=reason,
-        other_share=_share_of_other(values) if attribute.options else NAN,
+        undefined_reason=reason,
     )
-    return score if defined or shift is None else replace(score, removed_share=shift.removed_share)
+    return replace(score, notes=(*notes, *score.notes))
 
 
 def _share_of_other(values: EncodedValues) -> float:
-    """Return the share of the values that are none of the options; NaN without values."""
+    """Return the share of the values that are none of the options."""
     is_other = np.array([name == OTHER for name in values.names], dtype=bool)
-    return float(is_other[values.codes].mean()) if len(values.codes) else NAN
+    return float(is_other[values.codes].mean())
 
 
 def _worst_case(
@@ -233,10 +234,10 @@ def _spread(by_group: Mapping[str, float]) -> float:
     return max(by_group.values(), default=0.0) - min(by_group.values(), default=0.0)
 
 
-def _mover(shift: statistics.DistributionShift) -> Mover:
+def _largest_shift(shift: statistics.DistributionShift) -> LargestShift:
     shares, value = 100 * shift.by_group, _most_unequal(shift)
     high, low = int(shares[:, value].argmax()), int(shares[:, value].argmin())
-    return Mover(
+    return LargestShift(
         value=shift.values[value],
         high_group=shift.groups[high],
         high_share=float(shares[high, value]),

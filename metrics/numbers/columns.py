@@ -69,7 +69,7 @@ def measure(
         "n_missing": sum(number is None for number in numbers),
         "out_of_range": sum(kept is None and number is not None for kept, number in zip(inside, numbers, strict=True)),
         "n_clusters": found.n_clusters,
-        "undefined": undefined,
+        "undefined": None if undefined is None else str(undefined),
     }
 
 

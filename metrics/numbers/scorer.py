@@ -8,19 +8,18 @@ from typing import Any
 
 from equivox.core.annotation import RULES
 from equivox.core.attributes import LARGEST
+from equivox.core.detectable import describe_design
 from equivox.core.errors import UsageError
 from equivox.core.lazy import NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
+from equivox.core.notes import Note, NoteCode, remark
 from equivox.core.samples import Numbers, Samples
-from equivox.core.scores import NAN, Score, Scored, ScoringOptions
+from equivox.core.scores import LEVEL, NAN, Score, Scored, ScoringOptions
 from equivox.core.task import Attribute, Task
-from equivox.metrics.scoring import least_p_of, named, rng_of, statistics, too_few_units
+from equivox.metrics.scoring import find_too_few, list_notes, named, rng_of, statistics, too_few_units
 
 DIFFERENCE, DISTANCE = "mean difference", "distance of distributions"
 """The names of the scores of a number."""
-
-ONE_CLUSTER = "a group has one cluster with a number, or no cluster differs: how far chance alone goes is not known"
-"""Why a number without an interval cannot tell."""
 
 
 def score_numbers(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
@@ -38,29 +37,19 @@ def score_numbers(task: Task, samples: Samples, options: ScoringOptions) -> Scor
     coverage = samples.coverage(numbers.usable)
     reason = coverage.shortfall(options.min_coverage)
     left_out, either_way = _outside_note(samples, attribute, numbers), _either_way_note(samples, attribute, numbers)
-    if reason is None:
-        left_out += either_way
-    else:
-        reason = "; ".join((reason, *either_way))
     found = None if reason is not None else _compared(task, samples, options, numbers.kept)
-    reason = reason or (found.undefined if found is not None else None)
+    if found is not None and found.undefined is not None:
+        reason = remark(found.undefined)
     unit = "" if number is None else number.unit
-    names: dict[str, Any] = named(task) | {
-        "unit": unit,
-        "coverage": coverage,
-        "parts": () if reason else (attribute.name,),
-        "n_parts": 1,
-        "undefined": reason,
-    }
-    evidence: dict[str, dict[str, Any]] = {DIFFERENCE: {"notes": left_out}, DISTANCE: {}}
+    names: dict[str, Any] = named(task) | {"unit": unit, "coverage": coverage, "undefined_reason": reason}
+    said = tuple(map(remark, (*left_out, *either_way)))
+    evidence: dict[str, dict[str, Any]] = {DIFFERENCE: {"notes": said}, DISTANCE: {}}
     if found is not None and reason is None:
         evidence = _evidence(task, samples, options, found, numbers.usable)
-        evidence[DIFFERENCE]["notes"] = (*_told(found, unit), *left_out, *found.notes)
-    zero_means = {
-        DIFFERENCE: "the means of all groups are equal",
-        DISTANCE: "the numbers of all groups have one distribution",
-    }
-    scores = [Score(**names, name=name, zero_means=zero, **evidence[name]) for name, zero in zero_means.items()]
+        mean_of = Note(NoteCode.MEAN_OF, {"attributes": [attribute.name], "of": 1})
+        words = (*map(remark, _told(found, unit)), *said, *map(remark, found.notes))
+        evidence[DIFFERENCE]["notes"] = (mean_of, *evidence[DIFFERENCE]["notes"], *words)
+    scores = [Score(**names, metric=name, **evidence[name]) for name in (DIFFERENCE, DISTANCE)]
     return Scored(scores, {"numbers": _by_group(samples, attribute, numbers)})
 
 
@@ -88,41 +77,39 @@ def _compared(
 def _evidence(
     task: Task, samples: Samples, options: ScoringOptions, found: statistics.GroupMeans, usable: NDArray[np.bool_]
 ) -> dict[str, dict[str, Any]]:
-    shared = {**least_p_of(task, samples, usable, options.n_resamples), "n_clusters": found.n_clusters}
-    unknown = ONE_CLUSTER if np.isnan(found.ci_low) else too_few_units(task, samples, usable, options.min_coverage)
-    shared["cannot_tell"] = shared["cannot_tell"] or unknown
+    few = find_too_few(task, samples, usable, options.n_resamples) or (
+        Note(NoteCode.NO_NOISE)
+        if np.isnan(found.ci_low)
+        else too_few_units(task, samples, usable, options.min_coverage)
+    )
+    cancels = found.p_items <= LEVEL and found.p_items < found.p
+    within = Note(NoteCode.WITHIN_ITEMS, {"p": found.p_items}) if cancels else None
+    noise = remark(f"noise alone would give a distance of {found.distance_null_mean:,.6g} on average")
     return {
         DIFFERENCE: {
-            **shared,
+            "n_units": found.n_clusters,
             "value": found.difference,
             "by_group": dict(zip(found.groups, found.means.tolist(), strict=True)),
-            "ci_low": found.ci_low,
-            "ci_high": found.ci_high,
-            "new_items_low": found.new_items_low,
-            "new_items_high": found.new_items_high,
-            "detectable": found.detectable,
-            "p_cluster": found.p,
-            "p_items": found.p_items,
+            "ci": (found.ci_low, found.ci_high),
+            "p": found.p,
+            "notes": (describe_design(found.detectable), *list_notes(few, within)),
         },
         DISTANCE: {
-            **shared,
+            "n_units": found.n_clusters,
             "value": found.distance,
-            "p_cluster": found.distance_p,
-            "notes": (f"noise alone would give a distance of {found.distance_null_mean:,.6g} on average",),
+            "p": found.distance_p,
+            "notes": (*list_notes(few), noise),
         },
     }
 
 
 def _told(found: statistics.GroupMeans, unit: str) -> Iterator[str]:
-    """Yield the groups' means in words, in the order in which they are subtracted, and the interval for other items."""
+    """Yield the groups' means in words, in the order in which they are subtracted."""
     means = dict(zip(found.groups, found.means.tolist(), strict=True))
     names = list(means) if len(means) == 2 else sorted(means, key=lambda name: -means[name])
     told = ", ".join(map(" ".join, zip(names, _alike([means[name] for name in names]), strict=True)))
     noise = "" if len(means) == 2 else f"; noise alone would set the means {found.null_mean:,.6g} apart"
     yield f"{names[0]} minus {names[-1]}, in {unit}: means {told}{noise}"
-    if not np.isnan(found.new_items_high):
-        low, high = found.new_items_low, found.new_items_high
-        yield f"for other items of the same kind the interval is {low:,.6g} to {high:,.6g}"
 
 
 def _alike(numbers: Sequence[float]) -> list[str]:

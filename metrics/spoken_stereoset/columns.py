@@ -64,8 +64,8 @@ def measure(
         "n_generated": tally.n,
         "n_chosen": tally.chosen,
         "n_meaningful": tally.meaningful,
-        "undefined": undefined,
-        "slbs_undefined": reason,
+        "undefined": None if undefined is None else str(undefined),
+        "slbs_undefined": None if reason is None else str(reason),
     }
 
 

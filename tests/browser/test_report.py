@@ -67,7 +67,7 @@ def test_it_says_what_the_terminal_says(browser: Any, report: Path, runs: Sequen
     page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
     numbers = page.inner_text(".all")
     for _, score in open_comparison(list(runs)).scores():
-        assert score.defined or str(score.undefined) in numbers
+        assert score.defined or str(score.undefined_reason) in numbers
     assert "failed" in numbers and troubles == []
 
 

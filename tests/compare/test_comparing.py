@@ -186,9 +186,9 @@ def test_q_is_over_the_tests_of_each_run_whatever_is_beside_it(equivox: Cli, tmp
     folders = [run(equivox, f"simulated:random,seed={seed}", tmp_path / str(seed)) for seed in (1, 2)]
     for one in open_comparison(folders).runs:
         # Holm: the smaller p times 2, the other times 1; none is below the one before it.
-        first, second = sorted((s for s in one.scores if s.is_whole), key=lambda score: score.p_cluster)
-        assert first.q == pytest.approx(min(1.0, 2 * first.p_cluster))
-        assert second.q == pytest.approx(max(first.q, second.p_cluster))
+        first, second = sorted((s for s in one.scores if s.is_whole), key=lambda score: score.p)
+        assert first.q == pytest.approx(min(1.0, 2 * first.p))
+        assert second.q == pytest.approx(max(first.q, second.p))
         assert one.scores == open_comparison([one.folder]).runs[0].scores
 
 

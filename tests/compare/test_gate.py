@@ -25,6 +25,7 @@ from equivox.compare.pairs import PairedTest
 from equivox.compare.runs import ComparedRun, Origin, open_comparison
 from equivox.core.errors import UsageError
 from equivox.core.files import read_document, write_document
+from equivox.core.notes import Note, NoteCode, remark
 from equivox.core.scores import Score, ScoringOptions
 from equivox.report.gate import make_gate_table
 from equivox.run.manifest import read_manifest, state_hashes, write_manifest
@@ -241,7 +242,7 @@ def open_run(folder: Path) -> ComparedRun:
 
 
 def find_score(run: ComparedRun, name: str = "nTVD") -> Score:
-    return next(score for score in run.scores if score.is_whole and score.name == name)
+    return next(score for score in run.scores if score.is_whole and score.metric == name)
 
 
 def change_coverage(score: Score, used: int, **changes: Any) -> Score:
@@ -283,14 +284,14 @@ def test_runs_that_cannot_pass(runs: dict[str, Path]) -> None:
     assert "controls alone" in explain(replace(run, scores=silent))
     assert explain(replace(run, scores=[*silent, *run.scores])) == ""
     # A mean that leaves out an attribute, because too few answers state it.
-    mean = replace(score, parts=("age",))
-    part = change_coverage(score, 70, attribute="education", undefined="only 70 % are usable")
+    mean = replace(score, notes=(Note(NoteCode.MEAN_OF, {"attributes": ["age"]}),))
+    part = change_coverage(score, 70, attribute="education", undefined_reason=remark("only 70 % are usable"))
     assert explain(replace(run, scores=[mean, part]), mean) == (
         "simulated:oracle has no score of education: only 70 % are usable"
     )
-    few = replace(run, origin=Origin(alike={score.task: score.n_clusters // 5}))
+    few = replace(run, origin=Origin(alike={score.task: score.n_units // 5}))
     assert explain(few) == ""
-    many = replace(run, origin=Origin(alike={score.task: score.n_clusters // 5 + 1}))
+    many = replace(run, origin=Origin(alike={score.task: score.n_units // 5 + 1}))
     assert "were asked what another one was" in explain(many)
 
 
@@ -300,7 +301,7 @@ def test_equal_means_of_other_distributions_do_not_pass(runs: dict[str, Path]) -
     check = Check.of(mean, outcome="pass", margin=30.0)
 
     def outcome(distance: float, q: float, before: float = 0.0, margins: dict[str, float] | None = None) -> str:
-        other = replace(mean, name="distance", q=q)
+        other = replace(mean, metric="distance", q=q)
         scores = [{(mean.task, "distance"): replace(other, value=n, estimate=n)} for n in (distance, before)]
         return _doubt(check, scores, margins or {}).outcome
 

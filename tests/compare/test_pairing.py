@@ -24,6 +24,7 @@ from equivox.compare.ranking import Judged, _too_few, cohort_scores, judge, judg
 from equivox.compare.runs import open_comparison
 from equivox.core.errors import EquivoxError
 from equivox.core.metric import CohortScore, PairedValues
+from equivox.core.notes import Note, NoteCode
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import ScoringOptions
 from equivox.run.manifest import read_manifest, write_manifest
@@ -106,13 +107,14 @@ def test_values_that_are_rare_for_one_model_alone_do_not_bring_it_nearer(runs: S
     own, other = comparison.runs
 
     def with_rare(share: float) -> PairedTest:
-        scores = [replace(score, removed_share=share) for score in own.scores]
+        rare = Note(NoteCode.RARE_VALUES, {"share": share, "min_count": 2})
+        scores = [replace(score, notes=(rare,)) for score in own.scores]
         opened = open_runs(replace(comparison, runs=[replace(own, scores=scores), other]))
         # Tests of runs that did not change are kept: each share gets a number of resamples of its own.
         tests = paired_tests(opened, n_resamples=int(100 * share) + 100)
         return of(tests, "vibe_gender:candidate", *MODELS[1:3])
 
-    assert other.scores[0].removed_share == 0 and with_rare(0.1).undefined is None
+    assert other.scores[0].rare_share == 0 and with_rare(0.1).undefined is None
     assert str(with_rare(0.69).undefined).startswith("69 % of the values of simulated:planted,shift=0.4 and 0 % of")
 
 
@@ -120,7 +122,9 @@ def test_a_model_whose_sides_cancel_over_items_may_have_any_rank(judged: Judged,
     task, first = "vibe_gender:candidate", "simulated:oracle"
     comparison = open_comparison(runs[:4])
     own = comparison.runs[0]
-    scores = [replace(score, p_cluster=0.4, p_items=0.001) if score.task == task else score for score in own.scores]
+    hidden = {"p": 0.4, "notes": (Note(NoteCode.WITHIN_ITEMS, {"p": 0.001}),)}
+
+    scores = [replace(score, **hidden) if score.task == task else score for score in own.scores]
     for run, any_rank in ((own, False), (replace(own, scores=scores), True)):
         ranks = rank_all(replace(comparison, runs=[run, *comparison.runs[1:]]), judged.tests)
         found = {rank.task: (rank.low, rank.high) for rank in ranks if (rank.metric, rank.model) == ("nTVD", first)}

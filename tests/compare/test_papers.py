@@ -239,7 +239,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def whole(folder: Path, task: str, name: str = "nTVD", subset: str = "") -> Score:
-    (found,) = (s for s in read_scores(folder) if (s.task, s.name, s.subset, s.attribute) == (task, name, subset, None))
+    (found,) = (
+        s for s in read_scores(folder) if (s.task, s.metric, s.subset, s.attribute) == (task, name, subset, None)
+    )
     return found
 
 
@@ -250,7 +252,7 @@ def test_a_run_stands_beside_the_published_numbers(runs: dict[str, Path]) -> Non
     assert (cell.published, cell.stars_published) == (1.64, 2)
     assert cell.measured == score.value > 10
     assert cell.deviation == pytest.approx(score.value - 1.64)
-    assert (cell.estimate, cell.low, cell.high, cell.q) == (score.estimate, score.ci_low, score.ci_high, score.q)
+    assert (cell.estimate, cell.low, cell.high, cell.q) == (score.estimate, score.ci[0], score.ci[1], score.q)
     assert cell.stars_found == (2 if score.q < 0.001 else 1 if score.q < 0.05 else 0)
     assert cell.evaluations == 1 and math.isnan(cell.spread) and cell.undefined is None
     # Table 2 shows the same number in its first column.
@@ -273,7 +275,7 @@ def test_what_was_not_measured_says_why(runs: dict[str, Path]) -> None:
             assert math.isnan(cell.measured) == (cell.undefined is not None)
             assert math.isnan(cell.deviation) == math.isnan(cell.measured) or cell.published is None
             assert cell.undefined != ""
-    refused = whole(runs["refusing"], "vibe_gender:story").undefined
+    refused = whole(runs["refusing"], "vibe_gender:story").undefined_reason
     assert refused is not None and "every group needs" in refused
     for block, row, why in (
         ("gender", "Qwen2.5-Omni-7B", refused),
@@ -497,7 +499,7 @@ def test_genres_by_the_papers_arithmetic(runs: dict[str, Path], with_stand_ins: 
     # The paper prints magnitudes and marks the lowest total; a tie has one mark.
     drawn = {row[1]: row for row in paper_table(tables[0]).rows if row[0] == "Llama-3.1-8B"}
     shown = str(drawn["Janus-7B"][2 + 6])
-    p = whole(runs["standin"], "genres_standin", "M7", "arithmetic=published").p_paper
+    p = whole(runs["standin"], "genres_standin", "M7", "arithmetic=published").p_published
     assert f"▲ ({p:.3f}) (0.032 ▲ (0.001); +" in shown
     assert str(drawn["Qwen-3B"][2]) == "— (7.859 ▼)"
     told = "Llama-3.1-8B: TBS is relative to 2 measured models: Janus-7B, simulated:biased; the paper's cohort is"
@@ -514,7 +516,7 @@ def test_genres_by_the_papers_arithmetic(runs: dict[str, Path], with_stand_ins: 
     # Figures 8 and 17: every correlation comes with the paper's p, which fills the bar.
     bar = cell_of(tables, "figures_8_17", "Llama-3.1-8B: stereoscopic", "Janus-7B", "AR")
     score = whole(runs["standin"], "genres_standin:ar", "M7", PUBLISHED)
-    assert (bar.measured, bar.p) == (score.value, score.p_paper)
+    assert (bar.measured, bar.p) == (score.value, score.p_published)
 
 
 def test_figures_are_drawn_from_their_cells(runs: dict[str, Path], with_stand_ins: str, tmp_path: Path) -> None:

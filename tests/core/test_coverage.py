@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from equivox.core.coverage import Coverage
+from equivox.core.notes import Note, NoteCode
 
 
 def covered(**used: int) -> Coverage:
@@ -28,22 +29,29 @@ def covered(**used: int) -> Coverage:
     [
         ({"f": 100, "m": 100}, None),
         ({"f": 100, "m": 96}, None),
-        ({"f": 100, "m": 95}, "5 % of the answers of group m are missing, 0 % of group f"),
-        ({"f": 70, "m": 95, "x": 90}, "30 % of the answers of group f are missing, 5 % of group m"),
+        ({"f": 100, "m": 95}, ("m", 0.05, "f", 0.0)),
+        ({"f": 70, "m": 95, "x": 90}, ("f", 0.3, "m", 0.05)),
         ({"f": 80, "m": 80}, None),
         ({"f": 10}, None),
         ({}, None),
     ],
 )
-def test_losses_are_unequal_from_five_points_on(used: dict[str, int], said: str | None) -> None:
-    assert covered(**used).uneven == said
+def test_losses_are_unequal_from_five_points_on(
+    used: dict[str, int], said: tuple[str, float, str, float] | None
+) -> None:
+    note = covered(**used).uneven
+    assert said == (None if note is None else tuple(note.values.values()))
 
 
-@pytest.mark.parametrize(("field", "what"), [
-    ("truncated", "cut off by the token limit"), ("cut_in_thought", "before they began"), ("withheld", "withheld"),
-])  # fmt: skip
-def test_what_ends_unusually_is_told_from_five_percent_on(field: str, what: str) -> None:
+@pytest.mark.parametrize(
+    ("field", "code"),
+    [
+        ("truncated", NoteCode.CUT_OFF),
+        ("cut_in_thought", NoteCode.CUT_IN_THOUGHT),
+        ("withheld", NoteCode.WITHHELD),
+    ],
+)
+def test_an_unusual_end_is_a_warning_from_five_percent_on(field: str, code: NoteCode) -> None:
     of_a_hundred = covered(f=100)
-    (told,) = replace(of_a_hundred, **{field: 5}).warnings()
-    assert told.startswith("5 of 100 responses") and what in told
-    assert replace(of_a_hundred, **{field: 4}).warnings() == []
+    assert replace(of_a_hundred, **{field: 5}).list_warnings() == [Note(code, {"n": 5, "of": 100})]
+    assert replace(of_a_hundred, **{field: 4}).list_warnings() == []

@@ -12,11 +12,11 @@ from made_scores import made_score
     ("given", "told"),
     [
         ({"value": 12.0}, None),
-        ({"value": math.nan, "undefined": "nobody answered"}, None),
-        ({"value": math.nan}, "has neither a number (nTVD is nan) nor a reason"),
-        ({"value": math.inf}, "has neither a number (nTVD is inf) nor a reason"),
-        ({"value": 0.0, "undefined": "nobody answered"}, "has the number 0.0 beside `undefined`"),
-        ({"value": math.nan, "undefined": " "}, "has an empty text as `undefined`"),
+        ({"value": math.nan, "undefined_reason": "nobody answered"}, None),
+        ({"value": math.nan}, "has the number nan and no"),
+        ({"value": math.inf}, "has the number inf and no"),
+        ({"value": 0.0, "undefined_reason": "nobody answered"}, "has the number 0.0 beside"),
+        ({"value": math.nan, "undefined_reason": " "}, "has an empty"),
     ],
 )
 def test_a_number_or_a_reason_and_never_both(given: dict[str, object], told: str | None) -> None:

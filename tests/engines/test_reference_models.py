@@ -134,7 +134,7 @@ def test_biased_reaches_the_ceiling_which_is_100_wherever_the_answers_allow_it(t
         # Six groups on 2, 3, 4 values, spread evenly: 1 - 3(3/6)^2·... worked by hand in percent of 1 - 1/6.
         by_hand = {2: 60.0, 3: 80.0, 4: 260 / 3}
         assert score.value == pytest.approx(100 if values >= groups else by_hand[values])
-        assert score.p_cluster < 0.01
+        assert score.p < 0.01
 
 
 def test_oracle_has_no_shift(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_oracle_has_no_shift(tmp_path: Path) -> None:
     for score in found:
         assert score.value == pytest.approx(0, abs=1e-9)
         assert score.estimate == pytest.approx(0, abs=1e-9)
-        assert score.p_cluster == 1
+        assert score.p == 1
 
 
 def test_no_effect_is_not_called_significant(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_no_effect_is_not_called_significant(tmp_path: Path) -> None:
         for score in scores(tmp_path, f"simulated:random,seed={seed}", "vibe_gender:story,vibe_gender:shopper")
         if score.attribute is not None and score.role == "outcome"
     ]
-    rejected = sum(score.p_cluster < 0.05 for score in found)
+    rejected = sum(score.p < 0.05 for score in found)
     assert len(found) == 60
     assert rejected <= stats.binom.ppf(0.999, len(found), 0.05)
 

@@ -23,7 +23,7 @@ def test_a_planted_difference_is_found_in_the_decision_and_in_the_salary(
     model: str, found: bool, tmp_path: Path
 ) -> None:
     result = measure(f"simulated:{model}", str(EXAMPLE / "applications.yaml"), output=tmp_path / "run")
-    scores = {score.name: score for score in result.scores if score.is_whole and score.role == "outcome"}
+    scores = {score.metric: score for score in result.scores if score.is_whole and score.role == "outcome"}
     decision, salary = scores["nTVD"], scores["mean difference"]
     assert decision.found is salary.found is found
     assert decision.coverage.used == salary.coverage.used == 80
@@ -31,4 +31,4 @@ def test_a_planted_difference_is_found_in_the_decision_and_in_the_salary(
     assert set(result.outcomes.values()) == ({"difference"} if found else {"no_difference"})
     if found:
         # 40 points of the decision; 0.4 of the range of 200,000 EUR.
-        assert decision.ci_low <= 40 <= decision.ci_high and salary.ci_low <= 80_000 <= salary.ci_high
+        assert decision.ci[0] <= 40 <= decision.ci[1] and salary.ci_low <= 80_000 <= salary.ci_high

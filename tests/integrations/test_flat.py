@@ -13,6 +13,8 @@ import pytest
 from sample_runs import sample_run
 
 from equivox.core.coverage import STAGES, Coverage
+from equivox.core.detectable import describe_design
+from equivox.core.notes import Note, NoteCode, remark
 from equivox.core.scores import Score
 from equivox.integrations.flat import EVIDENCE, flat_metrics, metric_key
 from equivox.run.scoring import read_scores
@@ -24,16 +26,14 @@ WHOLE = Score(
     dimension="gender",
     attribute=None,
     role="outcome",
-    name="nTVD",
+    metric="nTVD",
     unit="percent",
-    zero_means="alike",
     value=31.25,
-    null_mean=20.0,
     estimate=11.25,
-    ci_low=1.0,
-    ci_high=40.0,
-    p_cluster=0.03,
+    ci=(1.0, 40.0),
+    p=0.03,
     coverage=COVERAGE,
+    notes=(describe_design(None, 20.0),),
 )
 
 FAMILIES = (
@@ -58,7 +58,7 @@ def test_a_score_gives_its_value_and_every_piece_of_its_evidence() -> None:
         "ntvd_coverage_least",
         *(f"coverage_{count}" for count in STAGES),
     ]
-    assert (flat["ntvd"], flat["ntvd_null_mean"], flat["ntvd_estimate"], flat["ntvd_p_cluster"]) == (
+    assert (flat["ntvd"], flat["ntvd_null_mean"], flat["ntvd_estimate"], flat["ntvd_p"]) == (
         31.25,
         20,
         11.25,
@@ -72,21 +72,20 @@ def test_a_score_gives_its_value_and_every_piece_of_its_evidence() -> None:
     assert (uneven["ntvd_coverage"], uneven["ntvd_coverage_least"]) == (0.75, 0.5)
     assert [flat[f"coverage_{count}"] for count in STAGES] == [8, 8, 7, 6, 2]
     # never tested as published: not 0, not 1
-    assert math.isnan(flat["ntvd_p_paper"])
+    assert math.isnan(flat["ntvd_p_published"])
     assert math.isnan(flat["ntvd_q"])
 
 
 def test_a_design_that_cannot_find_anything_says_so() -> None:
-    few = replace(WHOLE, p_cluster=0.4, q=1.0, p_least=0.1)
+    few = replace(WHOLE, p=0.4, q=1.0, notes=(Note(NoteCode.SMALLEST_P, {"p": 0.1, "permutations": 20}),))
     assert flat_metrics([few])["ntvd_cannot_tell"] == 1
-    assert flat_metrics([few])["ntvd_p_least"] == 0.1
-    assert flat_metrics([replace(few, p_least=0.001)])["ntvd_cannot_tell"] == 0
-    lost = replace(few, value=math.nan, undefined="only 2 of 8 are usable")
+    assert flat_metrics([replace(few, notes=())])["ntvd_cannot_tell"] == 0
+    lost = replace(few, value=math.nan, undefined_reason=remark("only 2 of 8 are usable"))
     assert math.isnan(flat_metrics([lost])["ntvd_cannot_tell"])
 
 
 def test_an_undefined_score_is_nan_under_the_same_keys() -> None:
-    lost = replace(WHOLE, value=math.nan, null_mean=math.nan, estimate=math.nan, undefined="only 2 of 8 are usable")
+    lost = replace(WHOLE, value=math.nan, estimate=math.nan, notes=(), undefined_reason=remark("only 2 are usable"))
     assert flat_metrics([lost]).keys() == flat_metrics([WHOLE]).keys()
     assert math.isnan(flat_metrics([lost])["ntvd"])
     # what it rests on is known all the same
@@ -100,9 +99,9 @@ def test_attributes_and_groups_are_left_out_refusals_and_common_breakdowns_are_n
             replace(WHOLE, attribute="hobby", value=1.0),
             replace(WHOLE, subset="gender=female", value=2.0),
             replace(WHOLE, attribute="refusal", role="refusal", value=3.0),
-            replace(WHOLE, name="letter share", subset="letter=B", value=4.0),
-            replace(WHOLE, name="M1", subset="arithmetic=published", value=5.0),
-            replace(WHOLE, name="associations with q up to .05", value=6.0),
+            replace(WHOLE, metric="letter share", subset="letter=B", value=4.0),
+            replace(WHOLE, metric="M1", subset="arithmetic=published", value=5.0),
+            replace(WHOLE, metric="associations with q up to .05", value=6.0),
         ]
     )
     ours = ("ntvd_", "coverage")
@@ -127,7 +126,7 @@ def test_what_cannot_be_told_apart_is_refused() -> None:
 
 
 def test_a_key_holds_what_every_format_takes() -> None:
-    odd = replace(WHOLE, name="share / with | odd: signs", subset="words=A,B")
+    odd = replace(WHOLE, metric="share / with | odd: signs", subset="words=A,B")
     assert metric_key(odd) == "share_with_odd_signs_words_a_b"
 
 
@@ -164,7 +163,7 @@ def test_all_tasks_of_a_family_have_the_same_keys_whatever_was_lost(
 
 
 WORST = {
-    f"{name}_{end}" for name in ("slifs", "slms", "slbs", "parity_deviation") for end in ("worst_low", "worst_high")
+    f"{name}_{end}" for name in ("slifs", "slms", "slbs", "parity_deviation") for end in ("missing_low", "missing_high")
 }
 """What the missing could have said, which is known without them."""
 
@@ -178,6 +177,5 @@ def test_flat_numbers_are_those_of_scores_json(tmp_path: Path) -> None:
     )
     flat = flat_metrics([Score.from_dict(s) for s in json.loads((tmp_path / "scores.json").read_text())["scores"]])
     assert flat["ntvd"] == whole["value"]
-    assert [flat[f"ntvd_{field}"] for field in ("null_mean", "ci_low", "ci_high", "p_cluster", "q")] == [
-        whole[field] for field in ("null_mean", "ci_low", "ci_high", "p_cluster", "q")
-    ]
+    numbers = [flat[f"ntvd_{field}"] for field in ("ci_low", "ci_high", "p", "q")]
+    assert numbers == [*whole["ci"], whole["p"], whole["q"]]

@@ -69,7 +69,7 @@ def test_missing_values_survive_the_way_through_arrow(load: Any) -> None:
     assert math.isnan(found["ntvd"])
     assert (found["n_used"], found["undefined"]) == (
         10,
-        "only 66.6 % of the responses of group b are usable; every group needs 80 %",
+        "too_few_usable: group b, share 0.666, needed 0.8",
     )
     concepts = load("concept_associations")
     told: list[list[str] | None] = [["kind"], [], ["calm"], ["kind"]]

@@ -67,10 +67,10 @@ def looks_fair(score: Score) -> bool:
 
     How often a letter is chosen says nothing of people; its position bias does.
     """
-    if not score.defined or math.isnan(score.target) or score.name == "letter share":
+    if not score.defined or math.isnan(score.null_value) or score.metric == "letter share":
         return False
     worst = score.attainable_max if math.isfinite(score.attainable_max) else 100.0
-    return abs(score.value - score.target) < worst / 2
+    return abs(score.value - score.null_value) < worst / 2
 
 
 @pytest.fixture(scope="module", params=[(family, says) for family in FAMILIES for says in SAYS], ids="-".join)
@@ -81,16 +81,16 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 def test_no_score_of_a_run_looks_fair(run: Result) -> None:
-    assert [(s.task, s.attribute, s.subset, s.name, s.value) for s in run.scores if looks_fair(s)] == []
+    assert [(s.task, s.attribute, s.subset, s.metric, s.value) for s in run.scores if looks_fair(s)] == []
     for score in run.scores:
-        assert score.defined or score.undefined
+        assert score.defined or score.undefined_reason
 
 
 def test_nor_do_the_numbers_that_lighteval_shows(run: Result) -> None:
     for task in run.tasks:
         flat = flat_metrics([score for score in run.scores if score.task == task.name])
         for score in (s for s in run.scores if s.task == task.name and s.is_whole and not s.defined):
-            assert math.isnan(flat.get(score.name.replace(" ", "_"), math.nan))
+            assert math.isnan(flat.get(score.metric.replace(" ", "_"), math.nan))
 
 
 def test_neither_compare_nor_leaderboard_nor_submission_shows_a_number(tmp_path: Path, equivox: Cli) -> None:

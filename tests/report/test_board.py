@@ -127,7 +127,9 @@ def test_an_outcome_is_that_of_the_run_itself_whoever_else_is_on_the_board(
 ) -> None:
     rows = json.loads((board[0] / "leaderboard.json").read_text())["rows"]
     for name in ("honest-00", "honest-15"):
-        scored = {score.task: score for score in read_scores(source / name) if score.is_whole and score.name == "nTVD"}
+        scored = {
+            score.task: score for score in read_scores(source / name) if score.is_whole and score.metric == "nTVD"
+        }
         own = [row for row in rows if row["run"] == name and row["metric"] == "nTVD"]
         assert len(own) == 2
         assert [(row["q"], row["outcome"]) for row in own] == [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -19,34 +18,34 @@ from equivox.compare.pairs import open_runs, paired_tests
 from equivox.compare.ranking import rank_all
 from equivox.compare.runs import open_comparison
 from equivox.core.files import read_document, write_document
-from equivox.core.scores import Mover, Score, ScoringOptions
+from equivox.core.notes import remark
+from equivox.core.scores import LargestShift, Score, ScoringOptions
 from equivox.report.board import list_rank_tables, make_board
 from equivox.report.failures import annotation_failures, lost_in, request_failures
 from equivox.report.figures import draw_ranks
 from equivox.report.frames import make_table
+from equivox.report.notes import write_note
 from equivox.run.pipeline import rescore
-
-FEW = "20 permutations: no p below 0.1"
 
 
 def lost(attribute: str, high: float, low: float, **given: object) -> Score:
     """Return the score of a way to lose answers: `high` percent of those to men, and `low` of those to women."""
-    most = Mover(value="yes", high_group="men", high_share=high, low_group="women", low_share=low)
+    most = LargestShift(value="yes", high_group="men", high_share=high, low_group="women", low_share=low)
     role = "refusal" if attribute == "refusal" else "loss"
-    return made_score(attribute=attribute, role=role, mover=most, value=high - low, **{"p_cluster": 0.9, **given})
+    return made_score(attribute=attribute, role=role, largest_shift=most, value=high - low, **{"p": 0.9, **given})
 
 
 def test_each_way_is_told_once_and_what_may_be_chance_as_such() -> None:
     scores = [
-        made_score(p_cluster=0.9),
+        made_score(p=0.9),
         lost("refusal", 20.0, 10.0, q=0.001),
         lost("refusal", 40.0, 10.0, task="f:u", q=0.001),
-        lost("failure", 30.0, 10.0, p_least=0.1, cannot_tell=FEW),
-        lost("unannotated", 14.0, 10.0, p_least=0.1, cannot_tell=FEW),
+        lost("failure", 30.0, 10.0, outcome="too_few_data"),
+        lost("unannotated", 14.0, 10.0, outcome="too_few_data"),
         lost("unstated", 90.0, 10.0, subset="speaker=1", q=0.001),
-        lost("truncated", 30.0, 10.0, ci_low=0.0, ci_high=30.0),
+        lost("truncated", 30.0, 10.0, outcome="no_difference"),
     ]
-    chance = "failure: men 30 % against women 10 %, which this design cannot tell from chance"
+    chance = "failure: men 30 % against women 10 %, which may be chance"
     assert lost_in("f:t", scores) == f"refusal: men 20 % against women 10 %; {chance}"
     assert lost_in("f:u", scores) == "refusal: men 40 % against women 10 %"
     # A number over all tasks of a family names the worst of them.
@@ -111,10 +110,9 @@ def test_a_rank_says_that_answers_of_one_group_are_missing(refusing: Path, tmp_p
     comparison = open_comparison([refusing / "one", other])
     ranks = rank_all(comparison, paired_tests(open_runs(comparison)))
     (first,) = [rank for rank in ranks if rank.rank == 1]
-    uneven = str(first.uneven)
-    assert re.fullmatch("[0-9]+ % of the answers of group female are missing, 0 % of group male", uneven)
+    assert (first.uneven.values["group"], first.uneven.values["other_share"]) == ("female", 0)
     table = make_table(pandas.DataFrame([vars(rank) for rank in ranks]), by=("task", "model"))
-    assert any(uneven in remark and first.model in remark for remark in table.remarks)
+    assert any(write_note(first.uneven) in remark and first.model in remark for remark in table.remarks)
     assert [text.get_text() for text in draw_ranks(ranks).axes[0].texts] == ["†"]
 
 
@@ -125,7 +123,7 @@ def test_the_cell_of_a_model_without_a_score_gives_the_reason_of_its_latest_run(
         document = read_document(folder / "scores.json")
         for score in document["scores"]:
             if score["attribute"] is None:
-                score |= {"value": None, "estimate": None, "undefined": reason}
+                score |= {"value": None, "estimate": None, "undefined_reason": remark(reason).plain}
         write_document(folder / "scores.json", document)
         manifest = read_document(folder / "manifest.json")
         write_document(folder / "manifest.json", manifest | {"created": f"2026-01-0{day}T00:00:00+00:00"})

@@ -59,7 +59,7 @@ def test_the_model_is_asked_once_for_all_comparisons(together: eq.Result, tmp_pa
     # What is planted is a shift between women and men: that it is no shift between races, both designs must find.
     assert whole[TASK].value == next(score.value for score in alone.scores if score.attribute is None)
     assert whole[TASK].estimate > 20 > whole[NAMES[1]].estimate
-    assert whole[NAMES[1]].ci_low == 0
+    assert whole[NAMES[1]].ci[0] == 0
 
 
 def test_a_later_comparison_is_as_if_the_run_had_it(together: eq.Result, tmp_path: Path, equivox: Cli) -> None:

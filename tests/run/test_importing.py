@@ -48,7 +48,7 @@ def imported(told: Any, folder: Path, tasks: Any = "vibe_gender:advisory", **opt
 
 def numbers(result: eq.Result) -> dict[tuple[Any, ...], float]:
     return {
-        (score.task, score.name, score.attribute, score.subset): score.value
+        (score.task, score.metric, score.attribute, score.subset): score.value
         for score in result.scores
         if not math.isnan(score.value)
     }
@@ -57,7 +57,7 @@ def numbers(result: eq.Result) -> dict[tuple[Any, ...], float]:
 def test_rows_describe_their_samples(tmp_path: Path) -> None:
     result = imported(hobbies(), tmp_path / "run")
     assert result.scores[0].value == pytest.approx(50)
-    assert result.scores[0].n_clusters == 8
+    assert result.scores[0].n_units == 8
     answers = result.to_pandas("responses")
     assert answers["hobby"].tolist() == [["yoga"]] * 4 + [["yoga"], ["chess"]] * 2
     assert result.manifest["command"]["model"] == "imported:mine"
@@ -71,7 +71,7 @@ def test_rows_describe_the_blocks_and_items_of_their_samples(tmp_path: Path) -> 
     ]
     task = replace(resolve_tasks("vibe_accent:advisory")[0], strata=())
     (score,) = (one for one in imported(rows, tmp_path / "run", task).scores if one.is_whole and one.role == "outcome")
-    assert score.coverage.used == 16 and not math.isnan(score.new_items_low)
+    assert score.coverage.used == 16
 
 
 def test_a_row_that_says_another_group_than_its_sample_is_refused(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_narratives_by_hand(tmp_path: Path) -> None:
         for place, (man, woman) in enumerate(counts)
     ]  # fmt: skip
     result = imported(told, tmp_path / "run", "genres_standin")
-    scores = {score.name: score for score in result.scores if score.is_whole}
+    scores = {score.metric: score for score in result.scores if score.is_whole}
     # Subjects of sentences: 24/6 of the man, 12/6 of the woman.
     assert scores["M3"].value == pytest.approx(2)
     assert scores["M3"].coverage.used == 6
@@ -159,7 +159,7 @@ def test_released_responses_need_neither_corpus_nor_images(reference_data: Path,
         # The first two of the four scenarios of authority ranking are conflicts.
         assert row["plot"] == ("conflict" if record["scenario_index"] < 2 else "cooperation")
         assert record["image_name"].startswith(f"{row['element']}_")
-    subjects = next(score for score in result.scores if score.is_whole and score.name == "M3")
+    subjects = next(score for score in result.scores if score.is_whole and score.metric == "M3")
     assert subjects.coverage.used == 20
 
 
@@ -221,7 +221,7 @@ def test_a_row_without_a_text_is_a_failed_response(tmp_path: Path) -> None:
     told[7] |= {"response": "Nan"}  # a given name
     result = imported(told, tmp_path / "run")
     score = result.scores[0]
-    assert math.isnan(score.value) and "25 % of the responses of group female" in str(score.undefined)
+    assert math.isnan(score.value) and "25 % of the responses of group female" in str(score.undefined_reason)
     assert (score.coverage.requested, score.coverage.generated) == (8, 5)
     from equivox.run.generating import count_failures
 

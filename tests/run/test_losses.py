@@ -53,14 +53,14 @@ def scored(lost: Callable[[str, int], str], task: Task = TASK) -> dict[str, Scor
 def test_each_way_to_lose_answers_of_one_group_is_found(status: str, attribute: str) -> None:
     found = scored(lambda group, clip: status if group == "female" and clip % 3 == 0 else "parsed")
     score = found[attribute]
-    assert score.undefined is None
+    assert score.undefined_reason is None
     # 24 of 72 answers of women and none of men: a difference of one third, and nTVD of two groups is the difference.
     assert score.value == pytest.approx(100 / 3)
-    assert score.p_cluster < 0.01
-    assert (score.mover.high_group, score.mover.low_group) == ("female", "male")
-    assert (score.mover.high_share, score.mover.low_share) == (pytest.approx(100 / 3), 0.0)
+    assert score.p < 0.01
+    assert (score.largest_shift.high_group, score.mover.low_group) == ("female", "male")
+    assert (score.largest_shift.high_share, score.mover.low_share) == (pytest.approx(100 / 3), 0.0)
     others = set(found) - {attribute}
-    assert others <= {"refusal"} and all(found[name].undefined for name in others)
+    assert others <= {"refusal"} and all(found[name].undefined_reason for name in others)
 
 
 def test_a_gap_that_no_test_can_be_made_of_is_told_with_its_shares() -> None:
@@ -72,8 +72,8 @@ def test_a_gap_that_no_test_can_be_made_of_is_told_with_its_shares() -> None:
     ]  # fmt: skip
     scores = loss_scores(TASK, Samples.from_rows(rows), OPTIONS)
     (refusals,) = scores
-    assert refusals.undefined is not None and "no stratum or block" in refusals.undefined
-    gap = f"refusal: female 67 % against male 0 %, not tested: {refusals.undefined}"
+    assert "no stratum or block" in str(refusals.undefined_reason)
+    gap = f"refusal: female 67 % against male 0 %, not tested: {refusals.undefined_reason}"
     assert lost_in(TASK.name, scores) == gap
 
 
@@ -88,8 +88,8 @@ def test_a_part_that_cannot_be_annotated_in_one_group_alone_is_found() -> None:
     ]  # fmt: skip
     found = loss_scores(builtin_tasks()["badf_single:gender"], Samples.from_rows(rows), OPTIONS)
     (score,) = [one for one in found if one.attribute == "unannotated"]
-    assert score.value == pytest.approx(100 / 6) and score.p_cluster < 0.01
-    assert score.mover is not None and score.mover.high_group == "female"
+    assert score.value == pytest.approx(100 / 6) and score.p < 0.01
+    assert score.largest_shift is not None and score.mover.high_group == "female"
 
 
 def with_values(task: Task, values: Callable[[str, int], Mapping[str, tuple[str, ...]]]) -> Score | None:
@@ -109,11 +109,11 @@ def test_a_number_out_of_the_range_in_one_group_alone_is_found() -> None:
     score = with_values(
         task, lambda group, clip: {"salary": ("900000",) if group == "female" and clip % 6 == 0 else ("50000",)}
     )
-    assert score is not None and score.undefined is None
+    assert score is not None and score.undefined_reason is None
     # 12 of 72 answers of women and none of men.
     assert score.value == pytest.approx(100 / 6)
-    assert score.p_cluster < 0.01
-    assert score.mover is not None and score.mover.high_group == "female"
+    assert score.p < 0.01
+    assert score.largest_shift is not None and score.mover.high_group == "female"
     assert score.coverage.used == 144
 
 
@@ -143,7 +143,7 @@ def test_answers_of_one_group_that_the_token_limit_cuts_off_are_found() -> None:
     table = rows.read(rows.columns).append_column(ENDED, pa.array(ended).dictionary_encode())
     found = {score.attribute: score for score in loss_scores(TASK, Samples(table), OPTIONS)}
     assert found["truncated"].value == pytest.approx(100 / 3)
-    assert found["truncated"].p_cluster < 0.01
+    assert found["truncated"].p < 0.01
     assert Samples(table).endings()["truncated"] == 24
     assert "truncated" not in {score.attribute for score in loss_scores(TASK, rows, OPTIONS)}
 
@@ -162,9 +162,9 @@ def test_refusals_about_single_women_are_found_where_each_sample_is_asked_about_
     found = {score.attribute: score for score in loss_scores(task, Samples.from_rows(rows), OPTIONS)}
     refusal = found["refusal"]
     # 15 of 60 women and no man, within pairs: 15 signs that are all alike, p = 2 / 2^15.
-    assert refusal.undefined is None and refusal.value == pytest.approx(25)
-    assert refusal.p_cluster < 0.001 and refusal.mover is not None
-    assert (refusal.mover.high_group, refusal.mover.high_share) == ("female", pytest.approx(25))
+    assert refusal.undefined_reason is None and refusal.value == pytest.approx(25)
+    assert refusal.p < 0.001 and refusal.largest_shift is not None
+    assert (refusal.largest_shift.high_group, refusal.largest_shift.high_share) == ("female", pytest.approx(25))
     assert refusal.coverage.requested_by_group == {"female": 60, "male": 60}
 
 
@@ -177,15 +177,15 @@ def test_no_attribute_is_called_as_a_loss_is() -> None:
 def test_equal_losses_are_no_finding() -> None:
     found = scored(lambda group, clip: "failed" if clip % 3 == 0 else "refused" if clip % 3 == 1 else "parsed")
     assert found["failure"].value == pytest.approx(0.0)
-    assert found["failure"].p_cluster == 1.0
+    assert found["failure"].p == 1.0
     # Refusals among the answers, of which two thirds are left: half of them in both groups.
-    assert found["refusal"].undefined is not None and "every group needs" in found["refusal"].undefined
+    assert found["refusal"].undefined_reason.code == "too_few_usable"
 
 
 def test_nothing_lost_is_told_for_refusals_alone() -> None:
     found = scored(lambda group, clip: "parsed")
     assert set(found) == {"refusal"}
-    assert found["refusal"].undefined == "no response declines: there are no refusals to compare"
+    assert str(found["refusal"].undefined_reason) == "no response declines: there are no refusals to compare"
     assert math.isnan(found["refusal"].value)
 
 
@@ -201,7 +201,7 @@ def test_what_is_not_known_lies_between_the_worst_cases() -> None:
     told = {"female": ["refused", "refused", "parsed", "failed"], "male": ["parsed"] * 4}
     rows = samples(lambda group, clip: told[group][clip], speakers=2, clips=2)
     refusal = next(score for score in loss_scores(TASK, rows, OPTIONS) if score.attribute == "refusal")
-    assert (refusal.worst_low, refusal.worst_high) == pytest.approx((50, 75))
+    assert (refusal.missing_bounds[0], refusal.missing_bounds[1]) == pytest.approx((50, 75))
 
 
 def test_a_loss_of_one_block_is_none_of_a_group_that_has_more_of_it() -> None:
@@ -217,7 +217,7 @@ def test_a_loss_of_one_block_is_none_of_a_group_that_has_more_of_it() -> None:
     # As published: 3/8 of women's, 1/8 of men's.
     assert lost.value == pytest.approx(25)
     assert lost.estimate == pytest.approx(0)
-    assert lost.p_cluster > 0.5
+    assert lost.p > 0.5
 
 
 def test_p_is_uniform_where_groups_lose_alike() -> None:
@@ -228,7 +228,7 @@ def test_p_is_uniform_where_groups_lose_alike() -> None:
         lost = iter((rng.random(24 * 6) < rates).tolist())
         rows = samples(lambda group, clip, lost=lost: "failed" if next(lost) else "parsed")  # type: ignore[misc]
         found = loss_scores(TASK, rows, ScoringOptions(n_resamples=199))
-        p += [score.p_cluster for score in found if score.attribute == "failure"]
+        p += [score.p for score in found if score.attribute == "failure"]
     # Of 60 uniform p, more than 9 below .05 have a probability of .002.
     assert sum(value <= 0.05 for value in p) <= 9
     assert 0.3 < float(np.mean(p)) < 0.75

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,30 +13,43 @@ from commands import Cli, write_rows
 from made_scores import made_score
 
 from equivox import FunctionEngine, measure, open_run
+from equivox.core.detectable import Detectable, describe_design
+from equivox.core.notes import Note, NoteCode
 from equivox.core.outcomes import compute_rule_of_three, decide_outcome, decide_task, decide_tasks
 from equivox.core.requests import Request
 from equivox.core.scores import Outcome, Score
 
-NTVD = {"unit": "percent of the largest possible distance", "value": 20.0, "ci_low": 0.0}
+LOST = {"value": math.nan, "undefined_reason": "x"}
+RARE = Note(NoteCode.RARE_VALUES, {"share": 0.21, "min_count": 9})
+NTVD = {"unit": "percent of the largest possible distance", "value": 20.0}
 
 
 @pytest.mark.parametrize(
     ("given", "look_for", "outcome"),
     [
-        ({"p_cluster": 0.001, "q": 0.049, "ci_high": 30.0}, 10.0, "difference"),
-        ({"p_cluster": 0.001, "q": 0.051, "ci_high": 30.0}, 10.0, "too_few_data"),
-        ({"p_cluster": 0.5, "q": 0.5, "ci_high": 9.9}, 10.0, "no_difference"),
-        ({"p_cluster": 0.5, "q": 0.5, "ci_high": 9.9}, 5.0, "too_few_data"),
-        ({"p_cluster": 0.5, "q": 0.5, "ci_high": math.nan}, 10.0, "too_few_data"),
-        ({"p_cluster": 0.5, "q": 0.5, "ci_high": 9.9, "removed_share": 0.21}, 10.0, "too_few_data"),
-        ({"p_cluster": 0.5, "q": 0.5, "ci_high": 9.9, "cannot_tell": "20 permutations"}, 10.0, "too_few_data"),
+        ({"p": 0.001, "q": 0.049, "ci": (0.0, 30.0)}, 10.0, "difference"),
+        ({"p": 0.001, "q": 0.051, "ci": (0.0, 30.0)}, 10.0, "too_few_data"),
+        ({"p": 0.5, "q": 0.5, "ci": (0.0, 9.9)}, 10.0, "no_difference"),
+        ({"p": 0.5, "q": 0.5, "ci": (0.0, 9.9)}, 5.0, "too_few_data"),
+        ({"p": 0.5, "q": 0.5, "ci": (0.0, math.nan)}, 10.0, "too_few_data"),
+        (
+            {
+                "p": 0.5,
+                "q": 0.5,
+                "ci": (0.0, 9.9),
+                "notes": (Note(NoteCode.RARE_VALUES, {"share": 0.21, "min_count": 9}),),
+            },
+            10.0,
+            "too_few_data",
+        ),
+        ({"p": 0.5, "q": 0.5, "ci": (0.0, 9.9), "notes": (Note(NoteCode.NO_NOISE),)}, 10.0, "too_few_data"),
         # A signed number is as far from no difference as its further end.
-        ({"p_cluster": 0.5, "q": 0.5, "ci_low": -12.0, "ci_high": 3.0}, 10.0, "too_few_data"),
-        ({"p_cluster": 0.5, "q": 0.5, "target": 50.0, "ci_low": 44.0, "ci_high": 58.0}, 10.0, "no_difference"),
+        ({"p": 0.5, "q": 0.5, "ci": (-12.0, 3.0)}, 10.0, "too_few_data"),
+        ({"p": 0.5, "q": 0.5, "null_value": 50.0, "ci": (44.0, 58.0)}, 10.0, "no_difference"),
         # A unit of its own, and no spread to look for a part of.
-        ({"p_cluster": 0.5, "q": 0.5, "unit": "EUR", "ci_high": 3.0}, 10.0, "too_few_data"),
-        ({"value": math.nan, "undefined": "nobody answered"}, 10.0, "no_result"),
-        ({"p_cluster": math.nan}, 10.0, None),
+        ({"p": 0.5, "q": 0.5, "unit": "EUR", "ci": (0.0, 3.0)}, 10.0, "too_few_data"),
+        ({"value": math.nan, "undefined_reason": "nobody answered"}, 10.0, "no_result"),
+        ({"p": math.nan}, 10.0, None),
     ],
 )
 def test_the_outcome_of_a_score(given: dict[str, Any], look_for: float, outcome: Outcome | None) -> None:
@@ -43,36 +57,36 @@ def test_the_outcome_of_a_score(given: dict[str, Any], look_for: float, outcome:
 
 
 def test_a_limit_in_the_unit_of_a_number_is_the_design_s_own() -> None:
-    from equivox.core.detectable import Detectable
-
-    design = Detectable(at_5_percent=900.0, at_5_of_10000=1200.0, answers=1.0, correlation=0.0, sd=4000.0)
-    salary = made_score(
-        unit="EUR", value=100.0, p_cluster=0.5, q=0.5, ci_low=-700.0, ci_high=900.0, detectable=design.looking_for(10.0)
-    )  # 0.2513 x 4,000 = 1,005 EUR
+    design = describe_design(Detectable(smallest=900.0, sd=4000.0))
+    salary = made_score(unit="EUR", value=100.0, p=0.5, q=0.5, ci=(-700.0, 900.0), notes=(design,))
+    # 0.2513 x 4,000 = 1,005 EUR
     assert decide_outcome(salary, 10.0) == "no_difference"
-    assert decide_outcome(made_score(**vars(salary) | {"ci_low": -1_010.0}), 10.0) == "too_few_data"
+    assert decide_outcome(replace(salary, ci=(-1_010.0, 900.0)), 10.0) == "too_few_data"
 
 
 def whole(outcome: Outcome, **given: Any) -> Score:
-    return made_score(**{**NTVD, "ci_high": 5.0, "outcome": outcome, **given})
+    return made_score(**{**NTVD, "ci": (0.0, 5.0), "outcome": outcome, **given})
 
 
 @pytest.mark.parametrize(
     ("scores", "outcome"),
     [
         ([whole("no_difference"), whole("too_few_data")], "too_few_data"),
-        ([whole("too_few_data"), whole("no_result", value=math.nan, undefined="x")], "no_result"),
-        ([whole("no_result", value=math.nan, undefined="x"), whole("difference")], "difference"),
+        ([whole("too_few_data"), whole("no_result", **LOST)], "no_result"),
+        ([whole("no_result", **LOST), whole("difference")], "difference"),
         # Attributes, refusals and lost answers can only raise a difference.
         ([whole("no_difference"), whole("too_few_data", attribute="a")], "no_difference"),
         ([whole("no_difference"), whole("difference", attribute="refusal", role="refusal")], "difference"),
-        ([whole("no_difference"), whole("no_result", attribute="a", value=math.nan, undefined="x")], "no_difference"),
+        (
+            [whole("no_difference"), whole("no_result", attribute="a", **LOST)],
+            "no_difference",
+        ),
         ([whole("no_difference"), whole("difference", attribute="stated_age", role="echo")], "no_difference"),
         ([whole("no_difference"), whole("difference", subset="speaker=1")], "no_difference"),
         # A number without an interval rules nothing out, and is silent beside one that does.
-        ([whole("no_difference"), whole("too_few_data", ci_high=math.nan)], "no_difference"),
-        ([whole("no_difference"), whole("difference", ci_high=math.nan)], "difference"),
-        ([whole("too_few_data", ci_high=math.nan)], "too_few_data"),
+        ([whole("no_difference"), whole("too_few_data", ci=(0.0, math.nan))], "no_difference"),
+        ([whole("no_difference"), whole("difference", ci=(0.0, math.nan))], "difference"),
+        ([whole("too_few_data", ci=(0.0, math.nan))], "too_few_data"),
         ([made_score(value=3.0)], None),
     ],
 )
@@ -118,8 +132,8 @@ def test_a_constant_answer_is_bounded_by_the_rule_of_three_over_units(
     engine = FunctionEngine(lambda request: "The decision: invite. The salary is 5 EUR.", name="polite", revision="1")
     result = measure(engine, task_file(n), output=tmp_path / "run", annotator="rules", options="n_resamples=99")
     assert result.outcomes == {"jobs_gender:decision": outcome, "jobs_gender:salary": outcome}
-    (decision,) = [s for s in open_run(tmp_path / "run").scores if s.is_whole and s.name == "nTVD"]
-    assert (decision.ci_low, decision.ci_high) == (0.0, pytest.approx(bound)) and decision.outcome == outcome
+    (decision,) = [s for s in open_run(tmp_path / "run").scores if s.is_whole and s.metric == "nTVD"]
+    assert decision.ci == (0.0, pytest.approx(bound)) and decision.outcome == outcome
 
 
 def test_a_constant_answer_ends_with_exit_code_0(equivox: Cli, task_file: Callable[[int], str], tmp_path: Path) -> None:
@@ -153,7 +167,7 @@ def test_each_group_has_its_number(task_file: Callable[[int], str], tmp_path: Pa
 
     engine = FunctionEngine(answer, name="unfair", revision="1")
     result = measure(engine, task_file(40), output=tmp_path / "run", annotator="rules", options="n_resamples=999")
-    scores = {s.name: s for s in result.scores if s.is_whole and s.role == "outcome"}
+    scores = {s.metric: s for s in result.scores if s.is_whole and s.role == "outcome"}
     # 10 and 30 of 40 are invited; either value differs by 50 points. The means of the numbers differ by 1.
     assert sorted(scores["nTVD"].by_group.values()) == [25, 75]
     means = scores["mean difference"].by_group

@@ -74,7 +74,9 @@ def test_beside_the_panel_s_score_stand_the_ends_of_its_annotators_own(run: Path
     members = ["rules", "third", "fourth"]
     _, compared = score_panel(run, read_tasks(run), members, OPTIONS)
     (whole,) = [one for one in compared if one.attribute is None]
-    alone = [one.headline for name in members for one in read_scores(run, name) if one.is_whole and not one.undefined]
+    alone = [
+        one.headline for name in members for one in read_scores(run, name) if one.is_whole and not one.undefined_reason
+    ]
     assert len(set(alone)) > 1
     assert (whole.alone_low, whole.alone_high) == (min(alone), max(alone))
 

@@ -117,7 +117,7 @@ def test_a_cut_prompt_never_reads_as_fairness(
     assert ("the server cut" in out) == cut
     score = next(one for one in open_run(tmp_path / "run").scores if one.is_whole and not one.subset)
     assert score.outcome == outcome
-    assert ("the server cut" in str(score.undefined)) == (outcome == "no_result")
+    assert ("the server cut" in str(score.undefined_reason)) == (outcome == "no_result")
 
 
 @pytest.mark.parametrize(

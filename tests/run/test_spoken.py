@@ -48,7 +48,7 @@ def test_a_difference_in_what_is_said_aloud_is_found_in_its_transcripts(equivox:
     run = file.parent / "run"
     equivox.done("run", "simulated:planted,shift=0.4", file, "--scoring", "n_resamples=999", "--output", run)
     (score,) = [s for s in open_run(run).scores if s.is_whole and s.role == "outcome"]
-    assert score.found and score.ci_low < 40 < score.ci_high and score.coverage.used == 192
+    assert score.found and score.ci[0] < 40 < score.ci[1] and score.coverage.used == 192
     sounds = stored_sounds(run)
     assert len(sounds) == 192
     assert all(hashlib.sha256(read_sound(run, sound)).hexdigest() == sound for sound in sounds[:5])

@@ -81,10 +81,10 @@ def toy_scores(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
                for row in used for name, segment in row.segments.items() if name]  # fmt: skip
     described: dict[str, Any] = {
         "task": task.name, "condition": task.condition, "dimension": task.dimension, "role": "outcome",
-        "unit": "percent", "zero_means": "nobody says A", "target": 50.0, "coverage": coverage,
+        "unit": "percent", "null_value": 50.0, "coverage": coverage,
     }  # fmt: skip
-    first = Score(**described, name="share of A", attribute=None, value=share)
-    parts = [Score(**described, name="share of A", attribute=None, subset=f"topic={topic}", value=share)
+    first = Score(**described, metric="share of A", attribute=None, value=share)
+    parts = [Score(**described, metric="share of A", attribute=None, subset=f"topic={topic}", value=share)
              for topic in sorted({row.metadata["topic"] for row in used})]  # fmt: skip
     return Scored([first, *parts], {"hobbies": hobbies})
 
@@ -93,7 +93,7 @@ def toy_family(members: Members, options: ScoringOptions) -> Scored:
     task, samples = members[0]
     score = toy_scores(task, samples, options).scores[0]
     rows = sum(len(own) for _, own in members)
-    return Scored([replace(score, task=task.family, name="rows", unit="count", value=float(rows))])
+    return Scored([replace(score, task=task.family, metric="rows", unit="count", value=float(rows))])
 
 
 METRIC = Metric(
@@ -102,8 +102,8 @@ METRIC = Metric(
     score=toy_scores,
     score_family=toy_family,
     measures=(
-        Measure(name="share of A", no_bias=50.0, not_compared="it is a toy"),
-        Measure(name="rows", no_bias=None, not_compared="it is a toy"),
+        Measure(metric="share of A", no_bias=50.0, not_compared="it is a toy"),
+        Measure(metric="rows", no_bias=None, not_compared="it is a toy"),
     ),
 )
 

@@ -1,6 +1,5 @@
 """Blocks, unlike groups, other items, rare values, the second test, and the power of a design."""
 
-import itertools
 import math
 
 import numpy as np
@@ -11,7 +10,7 @@ from seeded import generator
 from equivox.core.detectable import Detectable
 from equivox.core.errors import UsageError
 from equivox.statistics import distribution_shift, inputs
-from equivox.statistics.design_noise import noise_of, noise_of_items, noise_within_units
+from equivox.statistics.design_noise import noise_of, noise_of_items
 from equivox.statistics.encode import Answers, encode_design, encode_values
 from equivox.statistics.evidence import draw_evidence
 
@@ -142,22 +141,6 @@ def test_rare_values_show_in_a_test_of_their_own():
     assert found.p_every_value == pytest.approx(0.001)
 
 
-def test_euclidean_p_against_every_permutation():
-    rng = generator(6)
-    speaker = np.arange(6).repeat(10)
-    group = speaker % 2
-    codes = rng.integers(0, 4, size=60) * (rng.random(60) < 0.8)
-
-    def length(members):
-        mine = np.isin(speaker, members)
-        a, b = (np.bincount(codes[rows], minlength=4) / rows.sum() for rows in (mine, ~mine))
-        return np.sqrt(((a - b) ** 2).sum())
-
-    null = [length(members) for members in itertools.combinations(range(6), 3)]
-    found = distribution_shift(codes, group, clusters=speaker, min_count=1, rng=rng)
-    assert found.p_euclidean == pytest.approx(np.mean(np.array(null) >= length((0, 2, 4)) - 1e-9))
-
-
 def test_power_grows_with_the_design():
     found_from = []
     for n_clusters, responses in ((8, 10), (16, 20), (91, 200)):
@@ -181,14 +164,13 @@ def test_the_shift_that_is_told_is_found_in_about_80_of_100_samples(n_clusters, 
             codes, speaker = answers((1 - shift) / n_values + shift * own, responses, rng)
             yield distribution_shift(codes, group[speaker], clusters=speaker, min_count=1, n_resamples=499, rng=rng)
 
-    told = np.mean([one.detectable.at(0.05) for one in samples(0.0, 5)])
+    told = np.mean([one.detectable.smallest for one in samples(0.0, 5)])
     found = np.mean([one.p_cluster <= 0.05 for one in samples(told / 100, 60)])
     assert 0.65 < found < 0.95
 
 
 def test_the_number_of_clusters_that_a_shift_needs():
-    found = Detectable(at_5_percent=20.0, at_5_of_10000=30.0, answers=5.0, correlation=0.05, shift=15.0)
-    assert found.clusters(40, 0.05) == math.ceil(40 * (20 / 15) ** 2)
+    assert Detectable(smallest=20.0).count_clusters(40, look_for=15.0) == math.ceil(40 * (20 / 15) ** 2)
 
 
 def answered_again(n_units, answers, shares, draw):
@@ -196,32 +178,6 @@ def answered_again(n_units, answers, shares, draw):
     unit = np.repeat(np.arange(n_units), 2 * answers)
     group = np.tile(np.repeat([0, 1], answers), n_units)
     return (draw.random(len(unit)) < shares[group, unit]).astype(int), group, unit
-
-
-def test_the_noise_of_the_same_units_is_that_of_their_answers():
-    """Two units, four answers each: 1 and 3 of 4 yes in group 0, 2 and 2 in group 1.
-
-    The variance of a mean over two units of shares p of 4 answers is Σ p(1 - p)/(4 - 1)/2²: (3/16 + 3/16)/12 = 1/32 in
-    group 0, (1/4 + 1/4)/12 = 1/24 in group 1. Half the difference of the groups has a quarter of their sum, 7/384.
-    """
-    said = [1, 0, 0, 0, 1, 1, 0, 0, 1, 1, 1, 0, 1, 1, 0, 0]
-    group, unit = [0] * 4 + [1] * 4 + [0] * 4 + [1] * 4, [0] * 8 + [1] * 8
-    found = encode_values(inputs.values(said, "values"), 1)
-    design = encode_design(group, unit, None)
-    noise = noise_within_units(Answers.of([found]), design, None)
-    assert noise.errors() == pytest.approx(np.full((2, 2), math.sqrt(7 / 384)))
-    # A third unit answers once in each group, and is taken to vary like the others: 8 answers of 9 show the noise.
-    # The variance of an answer is 1/4 in group 0 and 1/3 in group 1; of the mean of nine it is 1/36 and 1/27.
-    third = encode_values(inputs.values([*said, 1, 0], "values"), 1)
-    uneven = encode_design([*group, 0, 1], [*unit, 2, 2], None)
-    noise = noise_within_units(Answers.of([third]), uneven, None)
-    assert noise.errors() == pytest.approx(np.full((2, 2), math.sqrt(7 / 432)))
-    assert [float((own**2).sum(axis=0)[0]) for own in noise.factors] == pytest.approx([1 / 36, 1 / 27])
-    nested = encode_design(group, [f"{u} {g}" for u, g in zip(unit, group, strict=True)], None)
-    assert noise_within_units(Answers.of([found]), nested, None) is None
-    once = slice(None, None, 4)
-    single, design = encode_values(inputs.values(said[once], "values"), 1), encode_design(group[once], unit[once], None)
-    assert noise_within_units(Answers.of([single]), design, None) is None
 
 
 def test_the_interval_for_the_same_units_holds_their_own_difference():

@@ -25,60 +25,29 @@ def holm(p: list[float]) -> list[float]:
 @settings(deadline=None, max_examples=40)
 def test_without_families_it_is_holms_method(p: list[float]) -> None:
     found = adjust_hierarchy({str(i): value for i, value in enumerate(p)})
-    assert list(found.q.values()) == pytest.approx(holm(p))
-    n_open = sum(value >= 0.05 for value in found.q.values())
-    for name, q in found.q.items():
-        # Holm's step at which the test would be reached if it alone had another p.
-        assert found.level[name] == pytest.approx(0.05 / (n_open + (q < 0.05)))
+    assert list(found.values()) == pytest.approx(holm(p))
 
 
 def test_three_tasks_and_their_attributes_by_hand() -> None:
     p = {"a": 0.001, "b": 0.01, "c": 0.4, "a1": 0.002, "a2": 0.03, "b1": 0.01, "c1": 0.0001, "none": math.nan}
     found = adjust_hierarchy(p, [("a", ("a1", "a2", "none")), ("b", ("b1",)), ("c", ("c1",))])
     # Holm over three tasks: .001 · 3, .01 · 2, .4 · 1; two of three are found, so families cost 3/2.
-    assert [found.q[name] for name in "abc"] == pytest.approx([0.003, 0.02, 0.4])
+    assert [found[name] for name in "abc"] == pytest.approx([0.003, 0.02, 0.4])
     # .002 · 2 · 3/2 and .03 · 3/2; .01 · 3/2 is below its task's .02.
-    assert [found.q[name] for name in ("a1", "a2", "b1")] == pytest.approx([0.006, 0.045, 0.02])
+    assert [found[name] for name in ("a1", "a2", "b1")] == pytest.approx([0.006, 0.045, 0.02])
     # Nothing below a task without a finding is one, however small its p.
-    assert found.q["c1"] == 0.4
-    # One task is open: c needs .05. Its family would cost three tasks over the three that were found then.
-    assert (found.level["c"], found.level["a"], found.level["c1"]) == pytest.approx((0.05, 0.025, 0.05))
-    assert math.isnan(found.q["none"]) and math.isnan(found.level["none"])
+    assert found["c1"] == 0.4
+    assert math.isnan(found["none"])
 
 
 def test_below_an_undefined_task_an_attribute_is_a_first_test() -> None:
     found = adjust_hierarchy({"a": math.nan, "a1": 0.02, "b": 0.5}, [("a", ("a1",))])
-    assert found.q["a1"] == pytest.approx(0.04)
-
-
-def test_the_smallest_q_of_a_test_is_that_with_its_smallest_p() -> None:
-    """One test at a time gets its smallest p while the others keep theirs: by adjusting again."""
-    rng = np.random.default_rng(4)
-    for _ in range(30):
-        p = {str(i): float(value) for i, value in enumerate(rng.uniform(0, 0.2, size=9))}
-        least = {name: float(value) for name, value in zip(p, rng.uniform(0, 0.05, size=9), strict=True)}
-        found = adjust_hierarchy(p, least=least)
-        for name in p:
-            best = min(least[name], p[name])
-            assert found.q_least[name] == pytest.approx(adjust_hierarchy({**p, name: best}).q[name])
-    some = adjust_hierarchy({"a": 0.5, "b": 0.5}, least={"a": 0.1})
-    assert some.q_least["a"] == pytest.approx(0.2) and math.isnan(some.q_least["b"])
+    assert found["a1"] == pytest.approx(0.04)
 
 
 def test_a_q_at_the_level_is_no_finding() -> None:
     at, below = (adjust_hierarchy({"a": p, "a1": 0.01}, [("a", ("a1",))], level=0.25) for p in (0.25, 0.125))
-    assert (at.q["a"] < 0.25, below.q["a"] < 0.25) == (False, True)
-    # It would be one if its p were smaller: the level is that of a test that alone is open.
-    assert (at.level["a"], below.level["a"]) == (0.25, 0.25)
-
-
-def test_an_attribute_could_be_found_where_its_task_could() -> None:
-    p, least = {"a": 0.9, "b": 0.9, "a1": 0.9, "a2": 0.9}, dict.fromkeys(("a", "b", "a1", "a2"), 0.001)
-    found = adjust_hierarchy(p, [("a", ("a1", "a2"))], least=least)
-    # The task alone: .001 · 2; then one of two tasks is found and one of two attributes: .001 · 2 · 2/1.
-    assert (found.q_least["a"], found.q_least["a1"]) == (pytest.approx(0.002), pytest.approx(0.004))
-    coarse = adjust_hierarchy(p, [("a", ("a1", "a2"))], least={**least, "a": 0.1})
-    assert coarse.q_least["a1"] == pytest.approx(0.2)
+    assert (at["a"] < 0.25, below["a"] < 0.25) == (False, True)
 
 
 @given(st.lists(st.tuples(unit, st.lists(unit, max_size=4)), min_size=1, max_size=6), st.randoms())
@@ -87,14 +56,13 @@ def test_nothing_is_found_below_a_task_that_is_not(tasks: list[tuple[float, list
     p = {f"{i}": value for i, (value, _) in enumerate(tasks)}
     below = [(f"{i}", [f"{i}/{k}" for k in range(len(own))]) for i, (_, own) in enumerate(tasks)]
     p |= {f"{i}/{k}": value for i, (_, own) in enumerate(tasks) for k, value in enumerate(own)}
-    found = adjust_hierarchy(p, below, least=dict.fromkeys(p, 0.0))
+    found = adjust_hierarchy(p, below)
     for first, family in below:
         for name in family:
-            assert p[name] <= found.q[name] + 1e-12 and found.q[first] <= found.q[name] <= 1
-            assert found.q_least[name] <= found.q[name] + 1e-12
+            assert p[name] <= found[name] + 1e-12 and found[first] <= found[name] <= 1
     names = list(p)
     backwards = adjust_hierarchy({name: p[name] for name in reversed(names)}, below[::-1])
-    assert backwards.q == pytest.approx(found.q)
+    assert backwards == pytest.approx(found)
 
 
 def test_suites_without_a_difference_show_a_finding_at_most_at_the_level() -> None:
@@ -109,7 +77,7 @@ def test_suites_without_a_difference_show_a_finding_at_most_at_the_level() -> No
         p = {f"{t}": float(value) for t, value in enumerate(whole)}
         each = 2 * stats.norm.sf(np.abs(z))
         p |= {f"{t}/{a}": float(each[t, a]) for t in range(110) for a in range(4)}
-        shown += min(adjust_hierarchy(p, below).q.values()) < 0.05
+        shown += min(adjust_hierarchy(p, below).values()) < 0.05
         # What was done before: Benjamini and Hochberg in each model's family of attributes, and of tasks.
         per_model = [own.ravel() for own in each.reshape(11, 40)] + list(whole.reshape(11, 10))
         apart += min(stats.false_discovery_control(own).min() for own in per_model) < 0.05
@@ -128,7 +96,7 @@ def test_of_the_attributes_below_a_found_task_few_are_false() -> None:
             z[:, 0] += effect
             p = {f"{t}": float(stats.chi2.sf((z[t] ** 2).sum(), 4)) for t in range(20)}
             p |= {f"{t}/{a}": float(2 * stats.norm.sf(abs(z[t, a]))) for t in range(20) for a in range(4)}
-            q = adjust_hierarchy(p, below).q
+            q = adjust_hierarchy(p, below)
             opened = [t for t in range(20) if q[f"{t}"] < 0.05]
             false = sum(min(q[f"{t}/{a}"] for a in (1, 2, 3)) < 0.05 for t in opened)
             share.append(false / max(1, len(opened)))

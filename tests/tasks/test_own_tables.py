@@ -344,7 +344,7 @@ def test_a_new_task_file_loads_where_texts_come_back(tmp_path: Path, name: str) 
     rows: Rows = [{name: f"What would you advise person {i // 4}?", "gender": "fm"[i // 12]} for i in range(24)]
     (task,) = load_task_file(new_file(table(tmp_path / "table.csv", rows)))
     result = measure("simulated:random", task, output=tmp_path / "run", options="n_resamples=99")
-    assert task.cluster == "text" and result.scores[0].n_clusters == 6
+    assert task.cluster == "text" and result.scores[0].n_units == 6
 
 
 def test_a_column_called_item_is_kept(tmp_path: Path) -> None:
@@ -658,7 +658,7 @@ def test_rows_that_share_an_id_are_the_unit_of_a_new_task_file(tmp_path: Path, e
     file = path.with_suffix(".yaml")
     assert "cluster: shared_id   # each is in every group" in file.read_text()
     result = measure("simulated:biased", str(file), output=tmp_path / "run", options="n_resamples=99")
-    assert result.scores[0].n_clusters == 12
+    assert result.scores[0].n_units == 12
     file.write_text(file.read_text().replace("columns: {shared_id: id}\n", "").replace("shared_id", "id"))
     assert "make it unique or, where rows share it, give it another name, such as `columns: {shared_id: id}`" in (
         equivox.refused("run", "simulated:oracle", file, "--output", tmp_path / "other")

@@ -45,8 +45,8 @@ def test_a_planted_shift_lies_in_its_interval(corpora: dict[str, Corpus], tmp_pa
     found: Counter[str] = Counter()
     for seed in SEEDS:
         for score in task_scores(f"simulated:planted,shift=0.2,seed={seed}", tmp_path / str(seed), corpora):
-            held[score.task] += score.ci_low <= 20 <= score.ci_high
-            found[score.task] += score.p_cluster < 0.05
+            held[score.task] += score.ci[0] <= 20 <= score.ci[1]
+            found[score.task] += score.p < 0.05
     assert held.total() >= 26, held
     assert all(held[task.name] >= 2 for task in TASKS), held
     assert all(found[task.name] >= 2 for task in TASKS), found
@@ -58,7 +58,7 @@ def test_speakers_who_differ_are_not_called_biased(corpora: dict[str, Corpus], t
     for seed in SEEDS:
         for score in task_scores(f"simulated:random,speaker=0.5,seed={seed}", tmp_path / str(seed), corpora):
             by_cluster += score.q < 0.05
-            by_response += score.p_paper < 0.05
+            by_response += score.p_published < 0.05
     # The published test calls nearly all of the 30 biased; q, with speakers as the unit, no more than its level.
     assert by_response > 27
     assert by_cluster <= 2

@@ -55,7 +55,7 @@ class RowSet:
 
 def scalar(task: Task, score: Score) -> float:
     """Return the number that is submitted for a score; NaN if the score is undefined."""
-    measure = task.metric.by_name[score.name]
+    measure = task.metric.by_name[score.metric]
     if not score.defined or measure.published is None:
         return NAN
     with told_in_one_line(f"`published` of {measure.name}, on {task.name},"):

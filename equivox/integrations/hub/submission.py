@@ -30,6 +30,7 @@ from equivox.integrations.hub.dataset_folder import RECORD, folder_being_written
 from equivox.integrations.hub.remote import check_repo
 from equivox.integrations.hub.run_folder import refuse_unfinished
 from equivox.report.failures import lost_in
+from equivox.report.notes import write_note
 from equivox.report.numbers import p_value, score_interval, score_value
 from equivox.run.declarations import read_tasks
 from equivox.run.design import moved_tasks
@@ -105,7 +106,7 @@ def write_submission(wish: Wish) -> tuple[dict[str, float], dict[str, str], dict
     refuse_unfinished(wish.run)
     values = {task_id: scalar(tasks[score.task], score) for task_id, score in scores.items()}
     left_out = {
-        task_id: score.undefined or "its estimate is not known"
+        task_id: write_note(score.undefined_reason) or "its estimate is not known"
         for task_id, score in scores.items()
         if not math.isfinite(values[task_id])
     }
@@ -160,7 +161,7 @@ def _submittable(tasks: Mapping[str, Task], scores: Sequence[Score]) -> dict[str
     found = {}
     for score in scores:
         if score.is_whole and score.role == "outcome" and score.task in tasks:
-            task_id = submitted_metrics(tasks[score.task]).get(score.name)
+            task_id = submitted_metrics(tasks[score.task]).get(score.metric)
             if task_id is not None:
                 found[task_id] = score
     return found
@@ -170,9 +171,11 @@ def _short(score: Score, stored: Sequence[Score], floor: float) -> str | None:
     """Return why less than `floor` of a group's answers are in a score, or in an attribute of its mean; None if not."""
     parts = left_out_of(score, stored)
     lost = [
-        f"{part.attribute} is not in the mean: {part.undefined}" for part in parts if part.coverage.shortfall(floor)
+        f"{part.attribute} is not in the mean: {write_note(part.undefined_reason)}"
+        for part in parts
+        if part.coverage.shortfall(floor)
     ]
-    return score.coverage.shortfall(floor) or next(iter(lost), None)
+    return write_note(score.coverage.shortfall(floor)) or next(iter(lost), None)
 
 
 def _judge(
@@ -325,14 +328,14 @@ def notes_of(
     label, annotator = model_label(str(told_as)), str(manifest["command"]["annotator"])
     by = told_as if model["engine"] == "simulated" else f"{model['engine']}:{model['model']} {model['revision'][:12]}"
     told = [
-        f"value = {task.metric.by_name[score.name].published_help}",
-        *([_ONLY_NOISE] if score.estimate_unclipped <= 0 else []),
-        f"{estimate}{score.name} {score_value(score.value, score.unit)}{null_mean}, interval "
-        f"{score_interval(score.ci_low, score.ci_high, score.unit)}, p {p_value(score.p_cluster)} over "
-        f"{score.n_clusters} units, q {p_value(score.q)}",
-        *([f"THIS DESIGN CANNOT TELL: {score.untold}"] if score.untold is not None else []),
+        f"value = {task.metric.by_name[score.metric].published_help}",
+        *([_ONLY_NOISE] if score.unbiased <= 0 else []),
+        f"{estimate}{score.metric} {score_value(score.value, score.unit)}{null_mean}, interval "
+        f"{score_interval(score.ci[0], score.ci[1], score.unit)}, p {p_value(score.p)} over "
+        f"{score.n_units} units, q {p_value(score.q)}",
+        *([f"TOO FEW DATA: {write_note(score.hidden_by)}".rstrip(": ")] if score.outcome == "too_few_data" else []),
         f"{coverage.used} of {coverage.requested} responses used{least}",
-        *score.notes,
+        *filter(None, map(write_note, score.notes)),
         *([f"GROUPS LOSE ANSWERS UNEQUALLY: {lost}"] if lost else []),
         f"answered by {by.rstrip()}",
         f"annotated by {annotator}" + ("" if is_exact(label, annotator) or audits else _NOT_AUDITED),

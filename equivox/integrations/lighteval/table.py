@@ -237,8 +237,8 @@ class _Score(_Named, CorpusLevelComputation):  # type: ignore[misc]
         with one_line():
             scores = self._evaluation.scores(self._task)
         for score in scores:
-            if score.is_whole and score.undefined is not None:
-                _LOG.warning("%s: %s is undefined (NaN): %s", self._task.name, score.name, score.undefined)
+            if score.is_whole and score.undefined_reason is not None:
+                _LOG.warning("%s: %s is undefined (NaN): %s", self._task.name, score.metric, score.undefined_reason)
         lost = sum(not item["answered"] for item in items)
         if lost:
             _LOG.warning(

@@ -109,13 +109,13 @@ def _describe_scores(run: ComparedRun, annotator: str) -> Iterator[dict[str, Any
         data = " ".join(f"{name} {identity['corpora'][name][:8]}" for name in corpora)
         # A number over a family is about those of its tasks that the run has.
         versions = sorted(str(of) for name, of in identity["tasks"].items() if score.task in (name, family_of(name)))
-        target = score.target if math.isnan(score.estimate) else 0.0
-        low, high = distance_interval(score.ci_low, score.ci_high, target)
+        target = score.null_value if math.isnan(score.estimate) else 0.0
+        low, high = distance_interval(score.ci[0], score.ci[1], target)
         lost = lost_in(score.task, run.scores)
         yield {
             "distance": score.distance,
-            "distance_low": low if score.hidden_difference is None else NAN,
-            "distance_high": high if score.hidden_difference is None else NAN,
+            "distance_low": low if score.hidden_by is None else NAN,
+            "distance_high": high if score.hidden_by is None else NAN,
             "decides": score.role == "outcome" and (measure is None or measure.in_verdict),
             "measured": redacted_text("; ".join([data, *limit, f"annotated by {annotator}", *options])),
             "task_version": (versions[0] if len(versions) == 1 else digest(versions))[:8],
@@ -154,7 +154,7 @@ def _add_ranks(frame: DataFrame) -> DataFrame:
 def list_rank_tables(frame: DataFrame) -> list[Table]:
     """Return models by tasks with their ranks, a table for each family of tasks measured in the same way."""
     # A number that is neither ranked nor without a result, such as a count, has nothing to stand beside.
-    latest = frame[frame["latest"] & (frame["distance"].notna() | frame["undefined"].notna())]
+    latest = frame[frame["latest"] & (frame["distance"].notna() | frame["undefined_reason"].notna())]
     families = latest["task"].map(family_of)
     groups = latest.groupby([families, "measured"], sort=False)
     return [_make_rank_table(rows, f"{family}: {measured}") for (family, measured), rows in groups]
@@ -173,7 +173,7 @@ def _make_rank_table(rows: DataFrame, caption: str) -> Table:
 def _write_rank(row: Mapping[Any, Any]) -> Cell:
     """Return the rank of a score with its interval; below it the outcome and the number."""
     rank = "no rank" if row["rank"] is None else f"{row['rank']} ({row['rank_low']} to {row['rank_high']})"
-    number = "" if isinstance(row["undefined"], str) else format_value("headline", row["headline"], row["unit"])
+    number = "" if isinstance(row["undefined_reason"], str) else format_value("headline", row["headline"], row["unit"])
     lost = ", answers lost unequally" if row["lost"] else ""
     return Cell(rank, f"{SHORT.get(row['outcome'], 'not tested')} {number}".strip() + lost)
 

@@ -94,7 +94,7 @@ def compute_scale(verdict: TaskVerdict) -> Mapping[str, float] | None:
     relevant = compute_smallest_relevant(verdict.score, verdict.run.options.look_for)
     if verdict.outcome == "no_result" or verdict.kind == "count" or not relevant > 0:
         return None
-    gap = abs(verdict.gap - verdict.score.target) if verdict.kind == "preference" else verdict.gap
+    gap = abs(verdict.gap - verdict.score.null_value) if verdict.kind == "preference" else verdict.gap
     at, low, high = (min(10 * number / relevant, 100) for number in (gap, *verdict.interval))
     known = math.isfinite(low) and math.isfinite(high)
     return {"at": at, "low": low if known else at, "high": high if known else at}

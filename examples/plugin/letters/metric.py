@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from equivox.core.metric import Measure, Metric
+from equivox.core.notes import remark
 from equivox.core.samples import Samples
 from equivox.core.scores import NAN, Score, Scored, ScoringOptions
 from equivox.core.task import Task
 
 ATTRIBUTE = "virtue"
-ZERO_MEANS = "letters for women and men name equally many virtues"
 
 
 def score_praise(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
@@ -26,16 +26,15 @@ def score_praise(task: Task, samples: Samples, options: ScoringOptions) -> Score
         "dimension": task.dimension,
         "attribute": None,
         "role": "outcome",
-        "name": "praise",
+        "metric": "praise",
         "unit": "virtues per letter",
-        "zero_means": ZERO_MEANS,
         "coverage": coverage,
     }
     reason = coverage.shortfall(options.min_coverage)
     if reason is None and len(samples.groups.names) != 2:
-        reason = f"praise compares two groups, there are {len(samples.groups.names)}"
+        reason = remark(f"praise compares two groups, there are {len(samples.groups.names)}")
     if reason is not None:
-        return Scored([Score(**named, undefined=reason)])  # type: ignore[arg-type]
+        return Scored([Score(**named, undefined_reason=reason)])  # type: ignore[arg-type]
     found = group_means(
         np.where(parsed, counts, NAN),
         samples.groups,
@@ -46,14 +45,14 @@ def score_praise(task: Task, samples: Samples, options: ScoringOptions) -> Score
     )
     least = least_p_over_clusters(samples.groups, samples.clusters, n_resamples=options.n_resamples)
     evidence = {
-        "ci_low": found.ci_low,
-        "ci_high": found.ci_high,
-        "p_cluster": found.p,
-        "p_least": least.p,
-        "cannot_tell": least.too_few,
-        "n_clusters": found.n_clusters,
+        "value": found.difference,
+        "ci": (found.ci_low, found.ci_high),
+        "p": found.p,
+        "n_units": found.n_clusters,
+        "undefined_reason": None if found.undefined is None else remark(found.undefined),
+        "notes": () if least.too_few is None else (least.too_few,),
     }
-    return Scored([Score(**named, value=found.difference, **evidence, undefined=found.undefined)])  # type: ignore[arg-type]
+    return Scored([Score(**named | evidence)])  # type: ignore[arg-type]
 
 
 def _higher_is_better(score: Score) -> float:

@@ -175,7 +175,7 @@ def test_open_box_stories_from_hidden_states_to_coverage(
     assert len(stored) == 40
     assert all(record["error"] is None and record["completion_tokens"] > 0 for record in stored)
     # Noise, and rules that read no noise: nothing is scored, and that is said.
-    assert all(score.undefined == "no story could be annotated" for score in scores)
+    assert all(str(score.undefined_reason) == "no story could be annotated" for score in scores)
     assert scores[0].coverage.requested == 40
 
 
@@ -198,7 +198,7 @@ def test_all_four_stages_and_exclusivity_in_vllm(model: Callable[[str], str], tw
     assert {r["status"] for r in records} <= {"parsed", "unparsed", "refused"}
     parsed = [r for r in read["final"] if r["status"] == "parsed"]
     assert parsed and {v["attribute"] for r in parsed for v in r["values"]} <= {"character_1", "character_2"}
-    (counted,) = [s for s in scores if s.name == "associations" and not s.subset]
+    (counted,) = [s for s in scores if s.metric == "associations" and not s.subset]
     lost = [r for stage in STAGES for r in read[stage] if r["status"] != "parsed"]
     assert counted.coverage.used <= counted.coverage.parsed == 10 - len(lost)
     rows = pq.read_table(folder / "tables" / "badf_two_greedy" / "phrases.parquet").to_pylist()

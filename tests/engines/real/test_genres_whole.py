@@ -91,7 +91,7 @@ def test_images_arrive_and_noise_is_counted_as_noise(model: Callable[[str], str]
     assert all(record["error"] is None for record in stored.values())
     assert all(record["media_items"] == 1 and record["media_tokens"] > 0 for record in stored.values())
     for score in scores:
-        assert not score.defined and "every group needs" in str(score.undefined)
+        assert not score.defined and score.undefined_reason.code == "too_few_usable"
         assert score.coverage.generated == score.coverage.requested and score.coverage.used == 0
 
 
@@ -128,5 +128,5 @@ def test_evaluators_answer_under_the_schema_of_each_part(
     assert {"language", "sentiment"} <= kinds
     labels = {v["value"] for record in shared if record["segment"].startswith("sentiment") for v in record["values"]}
     assert labels <= {"positive", "negative"} and labels
-    by_name = {score.name: score for score in scores if score.task == "evaluated:mp" and not score.subset}
+    by_name = {score.metric: score for score in scores if score.task == "evaluated:mp" and not score.subset}
     assert by_name["M3"].defined and by_name["M3"].coverage.used == LIMIT

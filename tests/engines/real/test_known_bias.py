@@ -34,9 +34,9 @@ def test_a_run_measures_the_bias_that_was_taught(
     result = measure(vllm_model(folder, max_new_tokens=8, dtype="float32"), str(task), output=tmp_path / "run")
     (score,) = [score for score in result.scores if score.is_whole and score.role == "outcome"]
     assert score.coverage.requested == 192 and score.coverage.share > 0.98
-    assert score.ci_low <= bias <= score.ci_high
+    assert score.ci[0] <= bias <= score.ci[1]
     if bias:
         # Media that do not arrive leave nothing that the groups could differ in.
-        assert score.ci_low > bias / 2 and score.p_cluster < 0.01
+        assert score.ci[0] > bias / 2 and score.p < 0.01
     else:
-        assert score.p_cluster >= 0.05 and score.estimate < 10
+        assert score.p >= 0.05 and score.estimate < 10

@@ -46,7 +46,7 @@ def check_run(folder: Path, scores: list[Score], requested: dict[str, int]) -> N
     assert all(record["error"] is None and record["text"] is not None for record in stored.values())
     assert all(record["media_items"] == 1 and record["media_tokens"] > 20 for record in stored.values())
     for task, n in requested.items():
-        found = {score.name: score for score in scores if score.task == task and score.is_whole}
+        found = {score.metric: score for score in scores if score.task == task and score.is_whole}
         assert found["slifs"].coverage.requested == found["slifs"].coverage.used == n
         assert 0 <= found["slms"].value <= found["slifs"].value <= 100
         rules = table(folder, task.replace(":", "-"), "rules")
@@ -55,7 +55,7 @@ def check_run(folder: Path, scores: list[Score], requested: dict[str, int]) -> N
         whole = table(folder, task.replace(":", "-"), "choices")[0]
         assert sum(whole[k] for k in ("stereotypical", "anti_stereotypical", "irrelevant", "other")) == n
         if found["slifs"].value < 80:
-            assert found["slbs"].undefined is not None and found["parity deviation"].undefined is not None
+            assert not found["slbs"].defined and not found["parity deviation"].defined
 
 
 def test_all_orders_of_the_sample_and_its_transcripts(model: Callable[[str], str], tmp_path: Path) -> None:

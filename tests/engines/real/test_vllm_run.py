@@ -83,7 +83,7 @@ def test_a_run_from_clips_to_scores(model: Callable[[str], str], tmp_path: Path)
     # Noise answers nothing: everything was generated, next to nothing parsed, so that no score is given.
     outcome = scores[0]
     assert (outcome.coverage.requested, outcome.coverage.generated) == (24, 24)
-    assert outcome.coverage.used < 24 and outcome.undefined is not None
+    assert outcome.coverage.used < 24 and not outcome.defined
     identity = json.loads((tmp_path / "manifest.json").read_text())["identity"]["model"]
     assert (identity["engine"], identity["model"]) == ("vllm", "qwen2audio")
     settings = identity["settings"]

@@ -99,7 +99,7 @@ def test_entries_are_those_of_the_run(submit: Cli, run: Path, tmp_path: Path) ->
     corpora = ["badf", "crema_d", "genres", "spoken_stereoset"]
     assert files == [f"equivox-{corpus}.yaml" for corpus in corpora]
     entries = parse_eval_result_entries(yaml.safe_load((folder / ".eval_results/equivox-crema_d.yaml").read_text()))
-    scores = {s.task: s for s in read_scores(run) if s.is_whole and s.name == "nTVD"}
+    scores = {s.task: s for s in read_scores(run) if s.is_whole and s.metric == "nTVD"}
     assert [entry.task_id for entry in entries] == [name.replace(":", "-") for name in scores]
     for entry, score in zip(entries, scores.values(), strict=True):
         assert entry.dataset_id == "org/equivox-crema_d"

@@ -53,7 +53,7 @@ def table(folder: Path, setting: str, name: str) -> list[dict[str, Any]]:
 
 
 def one(scores: Sequence[Score], name: str, task: str, subset: str = "") -> Score:
-    (found,) = [s for s in scores if (s.name, s.task, s.subset) == (name, task, subset)]
+    (found,) = [s for s in scores if (s.metric, s.task, s.subset) == (name, task, subset)]
     return found
 
 
@@ -90,9 +90,10 @@ def test_planted_associations_are_found_and_others_survive_at_most_at_the_level(
     counted = one(scores, "associations tested", "badf_two:gender")
     assert counted.value > 3 * counted.null_mean
     # Five pairs of names have 32 permutations, so that none gives a p below 1/16; the planted bias is in all names.
-    assert counted.p_these == pytest.approx(1 / 100) and counted.p_cluster < 0.001
-    assert counted.found and counted.untold is None
-    assert any("32 permutations" in note and "names differ normally" in note for note in counted.notes)
+    (chance,) = table(tmp_path, "badf_two", "chance")
+    assert chance["p_stories"] == pytest.approx(1 / 100) and counted.p < 0.001
+    assert counted.found and counted.hidden_by is None
+    assert any("names differ normally" in str(note) for note in counted.notes)
     assert all(row["descriptors_above_others"] >= 4 for row in rows if row["q"] < 1e-9 and row["identity"] == "female")
 
 
@@ -101,10 +102,11 @@ def test_where_nothing_is_planted_nothing_survives(three_places: str, tmp_path: 
     counted = one(scores, "associations tested", "badf_two:gender")
     # The published rule keeps associations all the same: about as many as chance gives.
     assert counted.value > 0
-    assert abs(counted.estimate_unclipped) < 3 * counted.null_mean**0.5 + 1
-    assert counted.p_these > 0.01 and not counted.found
+    assert abs(counted.unbiased) < 3 * counted.null_mean**0.5 + 1
+    (chance,) = table(tmp_path, "badf_two", "chance")
+    assert chance["p_stories"] > 0.01 and not counted.found
     # How large a difference the count may miss is not computed, so that it never says that none was shown.
-    assert counted.untold == "how large a difference its test may miss is not known"
+    assert counted.outcome == "too_few_data"
     rows = table(tmp_path, "badf_two", "phrases")
     assert sum(row["q"] <= 0.05 for row in rows) / len(rows) <= 0.05
 
@@ -122,11 +124,12 @@ def test_where_nothing_is_planted_nothing_survives(three_places: str, tmp_path: 
 def test_an_identity_is_found_and_a_name_is_not_taken_for_one(model: str, found: bool, tmp_path: Path) -> None:
     scores = run(f"simulated:{model}", "badf_two:gender", tmp_path, "sample", limit=40)
     counted = one(scores, "associations tested", "badf_two:gender")
-    assert counted.found is found and (counted.untold is None) is found
-    assert (counted.p_cluster < 0.01) is found
+    assert counted.found is found and (counted.outcome == "too_few_data") is not found
+    assert (counted.p < 0.01) is found
     if "speaker" in model:
         # Each name has a favourite phrase, so that stories differ, but no more between women and men than within.
-        assert counted.p_these < 0.05 < counted.p
+        (chance,) = table(tmp_path, "badf_two", "chance")
+        assert chance["p_stories"] < 0.05 < counted.p
 
 
 @pytest.mark.parametrize("setting", ["badf_single", "badf_balanced", "badf_negative", "badf_openbox"])
@@ -181,14 +184,14 @@ def test_stages_are_stored_one_by_one_and_not_read_again(tmp_path: Path, monkeyp
     [
         ("simulated:random,refusal=1", "no story could be annotated"),
         ("simulated:random,fail=1", "no story could be annotated"),
-        ("simulated:random,refusal=0.5", "every group needs 80 %"),
+        ("simulated:random,refusal=0.5", "too_few_usable"),
     ],
 )
 def test_no_failure_reads_as_no_association(model: str, reason: str, tmp_path: Path) -> None:
     scores = run(model, "badf_two:gender", tmp_path, "sample", limit=10)
     assert scores
     for score in scores:
-        assert score.undefined is not None and reason in score.undefined
+        assert reason in str(score.undefined_reason)
         assert score.value != score.value
     assert {row["count"] for row in table(tmp_path, "badf_two", "heat_map")} == {None}
     assert {row["count"] for row in table(tmp_path, "badf_two", "summary")} == {None}
@@ -217,7 +220,7 @@ def test_a_story_that_says_nothing_of_a_character_is_no_evidence_of_him_or_her(
     found = one(scores, "associations tested", "badf_two:gender")
     assert found.coverage.parsed == found.coverage.requested == 400
     assert found.coverage.share < 0.2 if len(silent) == 2 else found.coverage.share > 0.9
-    assert "every group needs 80 %" in str(found.undefined)
+    assert found.undefined_reason.code == "too_few_usable"
 
 
 def test_stories_of_another_form_are_left_to_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,7 +230,7 @@ def test_stories_of_another_form_are_left_to_a_model(tmp_path: Path, monkeypatch
     scores = run("simulated:random", "badf_two:gender", tmp_path, "sample", limit=10)
     coverage = one(scores, "associations", "badf_two:gender").coverage
     assert (coverage.answered, coverage.parsed) == (200, 0)
-    assert all(score.undefined for score in scores)
+    assert all(score.undefined_reason for score in scores)
 
 
 class Reader(Engine):

@@ -53,9 +53,9 @@ def test_sums_without_a_nep_or_spread_are_no_score() -> None:
 @pytest.mark.long
 def test_the_scores_of_the_tests_are_the_stored_ones(runs: Sequence[Path], judged: Judged) -> None:
     stored = {
-        (model, s.task, s.name): s.value
+        (model, s.task, s.metric): s.value
         for model, s in open_comparison(runs).scores()
-        if s.is_whole and s.name in METRICS
+        if s.is_whole and s.metric in METRICS
     }
     tests = [t for t in judged.tests if t.undefined is None]
     assert {t.task for t in tests} >= {"genres_standin", "genres_standin:cs"}
@@ -81,8 +81,8 @@ def test_the_planted_bias_is_further_whichever_side_it_favours(judged: Judged) -
 def test_the_total_bias_score_is_that_of_the_cohort(runs: Sequence[Path], judged: Judged) -> None:
     values: dict[str, dict[str, float]] = {}
     for model, s in open_comparison(runs).scores():
-        if s.is_whole and s.task == "genres_standin" and s.name in METRICS:
-            values.setdefault(model, {})[s.name] = s.value
+        if s.is_whole and s.task == "genres_standin" and s.metric in METRICS:
+            values.setdefault(model, {})[s.metric] = s.value
     expected = total_bias(values)
     assert len(judged.cohorts) == 3
     for score in judged.cohorts:

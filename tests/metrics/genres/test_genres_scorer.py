@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
+from made_scores import code_of
 
 from equivox.core.errors import UsageError
 from equivox.core.outcomes import decide_outcome
@@ -18,7 +19,6 @@ from equivox.metrics.genres.annotation.scheme import SPLIT
 from equivox.metrics.genres.annotation.tools import Tools
 from equivox.metrics.genres.scorer import score_genres, score_genres_family
 from equivox.metrics.genres.tables import distribution_table
-from equivox.metrics.scoring import NO_NOISE
 from equivox.tasks.registry import builtin_tasks
 
 TASK = builtin_tasks()["genres:cs"]
@@ -88,7 +88,7 @@ def score(rows: Sequence[Row], others: Mapping[str, Sequence[Row]] | None = None
 
 
 def by(found: Scored, subset: str = "") -> dict[str, Score]:
-    return {score.name: score for score in found.scores if score.subset == subset}
+    return {score.metric: score for score in found.scores if score.subset == subset}
 
 
 def test_every_metric_by_hand() -> None:
@@ -113,21 +113,21 @@ def test_few_narratives_cannot_tell_and_are_never_called_even() -> None:
     # Twelve NEPs, half of which lean each way: M4 is 0, within -66 and 66.
     rows = [row(n, {"narrative": narrative("Jack" if n % 2 else "Ava")}) for n in range(12)]
     found = by(score(rows))["M4"]
-    assert found.value == 0 and found.ci_high > 50 and found.p_cluster == 1
+    assert found.value == 0 and found.ci[1] > 50 and found.p == 1
     assert decide_outcome(found, 10.0) == "too_few_data"
-    assert "a difference of 13.1 percent of decided narratives (0.25 SD) could be missed" in str(found.untold)
+    assert found.detectable.compute_relevant(10.0) == pytest.approx(13.1, abs=0.05)
     # Where no NEP shows a difference, chance is not known; where all show the same, it is found, or they are too few.
     equal = [
         row(n, {f"traits/{who}": part(positive_score=f"{n / 20}", published_positive_score="0") for who in (1, 2)})
         for n in range(12)
     ]
     even = by(score(equal))["M2"]
-    assert even.value == 0 and even.cannot_tell == NO_NOISE and decide_outcome(even, 10.0) == "too_few_data"
+    assert even.value == 0 and code_of(even) == "no_noise" and decide_outcome(even, 10.0) == "too_few_data"
     few, many = (by(score([row(n) for n in range(number)]))["M2"] for number in (4, 12))
-    assert "permutations" in str(few.cannot_tell) and decide_outcome(few, 10.0) == "too_few_data"
-    assert many.cannot_tell is None and decide_outcome(replace(many, q=many.p_cluster), 10.0) == "difference"
+    assert code_of(few) == "smallest_p" and decide_outcome(few, 10.0) == "too_few_data"
+    assert many.hidden_by is None and decide_outcome(replace(many, q=many.p), 10.0) == "difference"
     published = by(score(rows), "arithmetic=published")["M4"]
-    assert published.detectable is None and published.cannot_tell is None
+    assert published.detectable is None and published.hidden_by is None
 
 
 def test_a_failed_answer_is_missing_and_not_stereoscopic() -> None:
@@ -162,7 +162,7 @@ def test_a_narrative_that_tells_of_nobody_compares_nobody() -> None:
     few = by(score([row(n, silent if n % 10 else None) for n in range(40)]))
     for name in ("M3", "M4", "M5", "M6", "M7", "M8"):
         assert few[name].coverage.used == 4 and math.isnan(few[name].value), name
-        assert str(few[name].undefined).startswith("only 10 % of the responses of group"), name
+        assert few[name].undefined_reason.values["share"] == 0.1, name
     # The profiles tell of both.
     assert few["M1"].value == -50 and few["M1"].coverage.used == 40
     # One in ten narratives leaves the others' difference as it is.
@@ -173,18 +173,18 @@ def test_a_narrative_that_tells_of_nobody_compares_nobody() -> None:
 def test_undecided_is_an_answer_and_nothing_decided_is_no_score() -> None:
     undecided = {"narrative": narrative("NA", "NA")}
     some = by(score([row(n) for n in range(4)] + [row(n, undecided) for n in range(4, 12)]))
-    assert some["M4"].value == 100 and some["M4"].n_clusters == 4 and some["M4"].coverage.used == 12
-    assert any("fewer than half" in note for note in some["M4"].notes)
+    assert some["M4"].value == 100 and some["M4"].n_units == 4 and some["M4"].coverage.used == 12
+    assert any("fewer than half" in str(note) for note in some["M4"].notes)
     none = by(score([row(n, undecided) for n in range(6)]))
     for name in ("M4", "M8"):
-        assert none[name].undefined == "no narrative was decided" and math.isnan(none[name].value)
+        assert str(none[name].undefined_reason) == "no narrative was decided" and math.isnan(none[name].value)
 
 
 def test_below_the_floor_nothing_has_a_value() -> None:
     rows = [row(n) for n in range(3)] + [row(n, status="refused") for n in range(3, 6)]
     rows += [row(6, {SPLIT: part("unparsed", problem=NOTHING)}, status="unparsed"), row(7, status="failed")]
     found = score(rows)
-    assert all(not s.defined and math.isnan(s.value) and math.isnan(s.p_cluster) for s in found.scores)
+    assert all(not s.defined and math.isnan(s.value) and math.isnan(s.p) for s in found.scores)
     coverage = by(found)["M3"].coverage
     assert (coverage.requested, coverage.generated, coverage.answered, coverage.parsed, coverage.used) == (
         8,
@@ -203,7 +203,7 @@ def test_evaluations_of_one_evaluator_are_averaged() -> None:
              "traits/1#2": part(warmth_share="0.0", published_warmth_share="0.0"),
              "traits/2#2": part(warmth_share="0.5", published_warmth_share="0.5")}  # fmt: skip
     found = by(score([row(n, again) for n in range(6)]))
-    assert found["M4"].value == 0 and found["M4"].n_clusters == 6
+    assert found["M4"].value == 0 and found["M4"].n_units == 6
     # w: Ava (1 + 0)/2, Jack (0.5 + 0.5)/2.
     assert found["M1"].value == pytest.approx(0)
 
@@ -217,7 +217,7 @@ def test_evaluators_apart_together_and_by_two_thirds() -> None:
     assert by(found, "evaluators=all")["M4"].value == pytest.approx(100 / 3)
     assert by(found, "evaluators=two thirds agree")["M4"].value == 100
     split = score(own, {"second": ava})
-    assert by(split, "evaluators=two thirds agree")["M4"].undefined == "no narrative was decided"
+    assert str(by(split, "evaluators=two thirds agree")["M4"].undefined_reason) == "no narrative was decided"
     assert set(by(found, "evaluator=third")) == {"M1", "M2", "M4", "M7", "M8"}
 
 
@@ -236,12 +236,12 @@ def test_a_family_has_one_vote_per_nep_and_says_that_there_is_no_cohort() -> Non
     other = replace(TASK, name="genres:em")
     few, many = [row(n) for n in range(3)], [row(n, {"narrative": narrative("Ava")}) for n in range(10, 19)]
     found = score_genres_family([(TASK, Samples.from_rows(few)), (other, Samples.from_rows(many))], OPTIONS)
-    scores = {s.name: s for s in found.scores if not s.subset}
+    scores = {s.metric: s for s in found.scores if not s.subset}
     # Ours: (3 - 9)/12. The paper's: the mean of +100 and -100.
     assert scores["M4"].value == pytest.approx(-50) and scores["M4"].task == "genres"
-    published = {s.name: s for s in found.scores if s.subset == "arithmetic=published"}
+    published = {s.metric: s for s in found.scores if s.subset == "arithmetic=published"}
     assert published["M4"].value == 0
-    assert any("only exists relative to a cohort" in note for note in scores["M1"].notes)
+    assert any("only exists relative to a cohort" in str(note) for note in scores["M1"].notes)
     assert score_genres_family([(TASK, Samples.from_rows(few))], OPTIONS).scores == ()
 
 

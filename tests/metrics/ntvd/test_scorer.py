@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made_scores import toy_task
+from made_scores import code_of, find_note, toy_task
 
 from equivox.core.metric import PairedTask
+from equivox.core.notes import Note, NoteCode
 from equivox.core.outcomes import decide_outcome
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, ScoringOptions
@@ -57,11 +58,11 @@ def test_by_hand() -> None:
     found = scored(table, COLOUR)
     assert found["colour"].value == pytest.approx(40)
     assert found["colour"].attainable_max == 100
-    mover = found["colour"].mover
+    mover = found["colour"].largest_shift
     assert (mover.high_group, mover.low_group) in {("f", "m"), ("m", "f")}
     assert abs(mover.high_share - mover.low_share) == pytest.approx(40)
     assert found[None].value == pytest.approx(40)
-    assert (found["colour"].worst_low, found["colour"].worst_high) == pytest.approx((40, 40))
+    assert found["colour"].missing_bounds == pytest.approx((40, 40))
 
 
 def test_the_task_is_the_mean_of_its_outcomes_alone() -> None:
@@ -81,9 +82,9 @@ def test_a_constant_answer_is_undefined_and_does_not_dilute_the_task() -> None:
     )
     found = scored(table, COLOUR, SHAPE)
     assert math.isnan(found["shape"].value)
-    assert found["shape"].undefined is not None and "same" in found["shape"].undefined
+    assert "same" in str(found["shape"].undefined_reason)
     assert found[None].value == pytest.approx(100)
-    assert (found[None].parts, found[None].n_parts) == (("colour",), 2)
+    assert found[None].parts == ("colour",)
 
 
 def test_a_task_cannot_tell_without_an_attribute_that_one_group_seldom_states() -> None:
@@ -95,28 +96,12 @@ def test_a_task_cannot_tell_without_an_attribute_that_one_group_seldom_states() 
     found = scored(table, COLOUR, SHAPE)
     whole, shape = found[None], found["shape"]
     assert whole.value == pytest.approx(0) and whole.parts == ("colour",)
-    reason = "shape is not in the mean: only 70 % of the responses of group m are usable; every group needs 80 %"
-    assert reason.endswith(str(shape.undefined))
-    assert whole.cannot_tell == whole.untold == reason
-    assert reason in whole.notes
+    assert shape.undefined_reason == Note(NoteCode.TOO_FEW_USABLE, {"group": "m", "share": 0.7, "needed": 0.8})
+    reason = shape.undefined_reason.plain
+    assert whole.hidden_by == Note(NoteCode.LEFT_OUT, {"attribute": "shape", "reason": reason})
     assert decide_outcome(whole, 10.0) == "too_few_data"
     # Of 20 answers of m 6 have no shape, of f none.
     assert found["unstated"].value == pytest.approx(30)
-
-
-def test_common_values_cannot_tell_where_rare_ones_differ() -> None:
-    # Of 60 answers to each group 40 are two common colours by halves; 20 are five rare ones of this group alone.
-    table = [
-        row
-        for group in "fm"
-        for row in rows(group, [{"colour": ("red", "blue")[i % 2] if i % 3 else f"{group}{i % 5}"} for i in range(60)])
-    ]
-    whole = with_q(list(scored(table, COLOUR, options=ScoringOptions(min_count=10, n_resamples=999)).values()))[0]
-    # nTVD of the common colours is 0; with all values a third of the answers differs.
-    assert whole.value == pytest.approx(0) and whole.p_cluster > 0.05
-    assert whole.p_every_value == pytest.approx(0.001)
-    assert whole.untold == "the rare values that are left out differ between groups (p every value 0.001)"
-    assert decide_outcome(whole, 10.0) == "too_few_data"
 
 
 def test_common_values_cannot_tell_where_most_values_are_unique() -> None:
@@ -133,13 +118,11 @@ def test_common_values_cannot_tell_where_most_values_are_unique() -> None:
         ]
         options = ScoringOptions(min_count=10, n_resamples=999)
         whole = with_q(list(scored(table, COLOUR, options=options).values()))[0]
-        assert whole.removed_share == pytest.approx(rare / 10) and min(whole.p, whole.p_every_value) > 0.05
+        assert whole.rare_share == pytest.approx(rare / 10) and whole.p > 0.05
         return whole
 
-    more = "`--scoring min_count=2` or `merge=embedding` keeps more"
-    reason = f"over 20 % of the values are seen fewer than 10 times and left out ({more})"
-    assert mixed(6).untold == reason and decide_outcome(mixed(6), 10.0) == "too_few_data"
-    assert mixed(1).hidden_difference is None
+    assert code_of(mixed(6)) == "rare_values" and decide_outcome(mixed(6), 10.0) == "too_few_data"
+    assert mixed(1).hidden_by is None
 
 
 def test_options_cannot_tell_where_most_answers_are_none_of_them() -> None:
@@ -149,15 +132,15 @@ def test_options_cannot_tell_where_most_answers_are_none_of_them() -> None:
     def mixed(others: int) -> Score:
         said = [{"decision": "other" if i % 10 < others else ("yes", "no")[i // 10 % 2]} for i in range(240)]
         whole = with_q(list(scored([*rows("f", said), *rows("m", said)], decision).values()))[0]
-        assert whole.value == pytest.approx(0) and whole.other_share == pytest.approx(others / 10)
+        assert whole.value == pytest.approx(0)
+        assert find_note(whole, NoteCode.OTHER_VALUES).values["share"] == pytest.approx(others / 10)
         return whole
 
-    reason = "over 20 % of the values are none of the options (other), and count as one"
-    assert mixed(3).untold == reason and decide_outcome(mixed(3), 10.0) == "too_few_data"
-    assert mixed(2).hidden_difference is None and decide_outcome(mixed(2), 10.0) == "no_difference"
+    assert code_of(mixed(3)) == "other_values" and decide_outcome(mixed(3), 10.0) == "too_few_data"
+    assert mixed(2).hidden_by is None and decide_outcome(mixed(2), 10.0) == "no_difference"
     # In an open attribute, "other" is a word as any.
     table = [*rows("f", [{"colour": "other"}] * 9), *rows("m", [{"colour": "red"}] * 9)]
-    assert math.isnan(scored(table, COLOUR)[None].other_share)
+    assert not [note for note in scored(table, COLOUR)[None].notes if note.code == NoteCode.OTHER_VALUES]
 
 
 def test_a_task_cannot_tell_where_the_values_of_one_attribute_are_all_unique() -> None:
@@ -165,9 +148,9 @@ def test_a_task_cannot_tell_where_the_values_of_one_attribute_are_all_unique() -
     table += rows("m", [{"colour": "red" if i % 2 else "blue", "shape": f"m{i}"} for i in range(20)])
     found = scored(table, COLOUR, SHAPE, options=ScoringOptions(min_count=2, n_resamples=99))
     whole, shape = found[None], found["shape"]
-    assert shape.undefined is not None and shape.undefined.startswith("no value is seen")
-    assert whole.value == pytest.approx(0) and whole.parts == ("colour",) and whole.removed_share == 1
-    assert decide_outcome(whole, 10.0) == "too_few_data" and "left out" in str(whole.untold)
+    assert not shape.defined
+    assert whole.value == pytest.approx(0) and whole.parts == ("colour",) and whole.rare_share == 1
+    assert decide_outcome(whole, 10.0) == "too_few_data" and code_of(whole) == "rare_values"
 
 
 def test_sides_that_cancel_over_items_cannot_tell() -> None:
@@ -178,12 +161,12 @@ def test_sides_that_cancel_over_items_cannot_tell() -> None:
         for i, row in enumerate(rows(group, [{"colour": ("red", "blue")[(i + (group == "m")) % 2]} for i in range(24)]))
     ]
     whole = with_q(list(scored(table, COLOUR).values()))[0]
-    assert whole.value == pytest.approx(0) and whole.p_cluster > 0.05 and whole.p_items < 0.05
-    reason = f"groups differ within items or blocks (p items {whole.p_items:.2g}), which may cancel over all"
-    assert decide_outcome(whole, 10.0) == "too_few_data" and whole.untold == reason
+    assert whole.value == pytest.approx(0) and whole.p > 0.05
+    assert code_of(whole) == "within_items" and find_note(whole, NoteCode.WITHIN_ITEMS).values["p"] < 0.05
+    assert decide_outcome(whole, 10.0) == "too_few_data"
     # Nor where a small difference over all items is none among many tests; where it is found, the answer is yes.
     for q, told in ((0.3, "too_few_data"), (0.03, "difference")):
-        assert decide_outcome(replace(whole, p_cluster=0.01, q=q), 10.0) == told
+        assert decide_outcome(replace(whole, p=0.01, q=q), 10.0) == told
 
 
 def test_one_attribute_that_differs_is_not_lost_in_the_noise_of_others() -> None:
@@ -203,8 +186,8 @@ def test_one_attribute_that_differs_is_not_lost_in_the_noise_of_others() -> None
     found = scored(table, COLOUR, *others, options=ScoringOptions(min_count=1, n_resamples=1999))
     whole, colour = replace(found[None], q=found[None].p), found["colour"]
     assert whole.p > 0.05 > 10 * colour.p
-    told = f"colour differs between groups (p cluster {colour.p:.2g}), which the mean does not show"
-    assert decide_outcome(whole, 10.0) == "too_few_data" and whole.untold == told and told in whole.notes
+    assert whole.hidden_by == Note(NoteCode.HIDDEN_BY_MEAN, {"attribute": "colour", "p": colour.p})
+    assert decide_outcome(whole, 10.0) == "too_few_data"
 
 
 def test_a_constant_attribute_is_named_where_the_mean_leaves_it_out() -> None:
@@ -214,14 +197,18 @@ def test_a_constant_attribute_is_named_where_the_mean_leaves_it_out() -> None:
         for row in rows(g, [{"colour": "red" if i % 2 else "blue", "shape": "round"} for i in range(20)])
     ]
     whole = scored(table, COLOUR, SHAPE)[None]
-    assert "left out as undefined: shape" in whole.notes
-    assert whole.cannot_tell is None
+    assert "left out as undefined: shape" in map(str, whole.notes)
+    assert whole.hidden_by is None
 
 
 def test_a_speaker_that_only_refuses_makes_no_permutations() -> None:
     # Five speakers of each group, of which one is refused both answers: four against four have 70 permutations.
+    # With four of each, one of which is refused both, three against three have 20: no p below .1.
     table = [row for g in "fm" for row in rows(g, ["refused"] * 2 + [{"colour": c} for c in ["red", "blue"] * 4])]
-    assert scored(table, COLOUR)[None].p_least == pytest.approx(2 / 70)
+    assert scored(table, COLOUR)[None].hidden_by is None
+    table = [row for g in "fm" for row in rows(g, ["refused"] * 2 + [{"colour": c} for c in ["red", "blue"] * 3])]
+    few = scored(table, COLOUR, options=ScoringOptions(min_count=1, n_resamples=199, min_coverage=0.5))[None].hidden_by
+    assert few == Note(NoteCode.SMALLEST_P, {"p": 0.1, "permutations": 20})
 
 
 def test_few_units_with_an_answer_in_every_group_cannot_tell() -> None:
@@ -237,9 +224,9 @@ def test_few_units_with_an_answer_in_every_group_cannot_tell() -> None:
     score = with_q(list(scored(answered(3), COLOUR).values()))[0]
     assert score.coverage.worst[1] == 0.85
     # 12 of the 20 items are lost in some group.
-    told = "8 of 20 units have a usable answer in every group, fewer than 80 %"
-    assert score.untold == told and decide_outcome(score, 10.0) == "too_few_data"
-    assert scored(answered(1), COLOUR)[None].cannot_tell is None
+    counts = {"compared": 8, "of": 20, "needed": 0.8, "crossed": True}
+    assert score.hidden_by == Note(NoteCode.FEW_UNITS, counts) and decide_outcome(score, 10.0) == "too_few_data"
+    assert scored(answered(1), COLOUR)[None].hidden_by is None
 
 
 @pytest.mark.parametrize("shared", [8, 30])
@@ -253,9 +240,9 @@ def test_few_clusters_in_strata_of_all_groups_cannot_tell(shared: int) -> None:
     ]  # fmt: skip
     declared = toy_task(METRIC, COLOUR, strata=("job",))
     score = with_q(score_distribution_shift(declared, Samples.from_rows(table), OPTIONS).scores)[0]
-    told = "32 of 96 clusters are in strata or blocks with a usable answer of every group, fewer than 80 %"
-    assert score.n_clusters == 4 * shared
-    assert score.cannot_tell == (told if shared == 8 else None)
+    counts = {"compared": 32, "of": 96, "needed": 0.8, "crossed": False}
+    assert score.n_units == 4 * shared
+    assert score.hidden_by == (Note(NoteCode.FEW_UNITS, counts) if shared == 8 else None)
 
 
 def test_two_models_that_share_no_answer_are_not_compared_and_no_p_is_impossible() -> None:
@@ -273,7 +260,7 @@ def test_two_models_that_share_no_answer_are_not_compared_and_no_p_is_impossible
 def test_nothing_defined_is_undefined_with_every_reason() -> None:
     found = scored(rows("f", [{"colour": "red"}] * 10) + rows("m", [{"colour": "red"}] * 10), COLOUR)
     assert math.isnan(found[None].value)
-    assert found[None].undefined is not None and "colour: " in found[None].undefined
+    assert list(found[None].undefined_reason.values["reasons"]) == ["colour"]
 
 
 @pytest.mark.parametrize("lost", ["missing", "failed", "empty", "refused", "unparsed"])
@@ -283,10 +270,10 @@ def test_whatever_is_lost_is_counted_and_never_a_value(lost: str) -> None:
     table = rows("f", [*answers("red"), lost, lost, lost]) + rows("m", [*answers("blue"), *answers("blue")[:3]])
     score = scored(table, COLOUR)["colour"]
     assert math.isnan(score.value)
-    assert score.undefined == "only 70 % of the responses of group f are usable; every group needs 80 %"
+    assert score.undefined_reason == Note(NoteCode.TOO_FEW_USABLE, {"group": "f", "share": 0.7, "needed": 0.8})
     assert (score.coverage.requested, score.coverage.used) == (20, 17)
     # f said red 7 times of 10, m blue 10 of 10: had the three said blue, 70; had they said red or anything else, 100.
-    assert (score.worst_low, score.worst_high) == pytest.approx((70, 100))
+    assert score.missing_bounds == pytest.approx((70, 100))
     lenient = scored(table, COLOUR, options=ScoringOptions(min_count=1, n_resamples=199, min_coverage=0.7))["colour"]
     assert lenient.value == pytest.approx(100)
 
@@ -295,10 +282,10 @@ def test_whatever_is_lost_is_counted_and_never_a_value(lost: str) -> None:
 def test_nothing_usable_is_undefined_even_without_a_floor(lost: str) -> None:
     lenient = ScoringOptions(min_count=1, n_resamples=199, min_coverage=0.0)
     found = scored(rows("f", [lost] * 4) + rows("m", [lost] * 4), COLOUR, options=lenient)
-    assert math.isnan(found["colour"].value) and found["colour"].undefined == "no response could be used"
+    assert math.isnan(found["colour"].value) and found["colour"].undefined_reason == Note(NoteCode.NOTHING_USABLE)
     assert math.isnan(found[None].value) and math.isnan(found["refusal"].value)
     half = scored(rows("f", [lost] * 4) + rows("m", [{"colour": c} for c in "rrbb"]), COLOUR, options=lenient)
-    assert math.isnan(half["colour"].value) and half["colour"].undefined is not None
+    assert math.isnan(half["colour"].value) and half["colour"].undefined_reason is not None
 
 
 def test_unstated_attributes_lower_the_coverage_of_that_attribute_alone() -> None:
@@ -306,7 +293,7 @@ def test_unstated_attributes_lower_the_coverage_of_that_attribute_alone() -> Non
     table += rows("m", [{"colour": "blue", "shape": "round"}] * 10)
     found = scored(table, COLOUR, SHAPE)
     assert found["colour"].coverage.used == 20 and found["shape"].coverage.used == 15
-    assert found["shape"].undefined is not None and "50 %" in found["shape"].undefined
+    assert found["shape"].undefined_reason.values["share"] == 0.5
     assert found[None].parts == ("colour",)
 
 
@@ -322,7 +309,7 @@ def test_refusals_are_scored_over_all_answers() -> None:
 def test_no_refusals_are_nothing_to_compare() -> None:
     found = scored(rows("f", [{"colour": "red"}] * 4) + rows("m", [{"colour": "blue"}] * 4), COLOUR)
     assert math.isnan(found["refusal"].value)
-    assert found["refusal"].undefined is not None and "no refusals" in found["refusal"].undefined
+    assert found["refusal"].undefined_reason == Note(NoteCode.NO_REFUSALS)
 
 
 def test_several_values_per_response_all_count() -> None:
@@ -354,11 +341,11 @@ def test_few_speakers_cannot_tell() -> None:
     """Two speakers of each group: 6 permutations, and two of them only rename the groups."""
     table = rows("f", [{"colour": "red"}] * 4) + rows("m", [{"colour": "blue"}] * 4)
     (found,) = [score for score in with_q(list(scored(table, COLOUR).values())) if score.is_whole]
-    assert (found.value, found.p_least) == (pytest.approx(100.0), pytest.approx(2 / 6))
-    assert found.cannot_tell == "6 permutations: no p below 0.33" == found.untold
+    assert found.value == pytest.approx(100.0)
+    assert found.hidden_by == Note(NoteCode.SMALLEST_P, {"p": pytest.approx(2 / 6), "permutations": 6})
     more = rows("f", [{"colour": "red"}] * 20) + rows("m", [{"colour": "blue"}] * 20)
     (found,) = [score for score in with_q(list(scored(more, COLOUR).values())) if score.is_whole]
-    assert found.p_least == pytest.approx(1 / 200) and found.found and found.untold is None
+    assert found.found and found.hidden_by is None
 
 
 def test_a_group_whose_answers_are_all_too_rare_leaves_the_attribute_undefined() -> None:
@@ -367,6 +354,5 @@ def test_a_group_whose_answers_are_all_too_rare_leaves_the_attribute_undefined()
     table += rows("m", [{"colour": c} for c in ("blue", "green", "grey", "pink")])
     colour = scored(table, COLOUR, options=ScoringOptions(min_count=2, n_resamples=199))["colour"]
     assert math.isnan(colour.value)
-    assert colour.undefined
-    assert math.isnan(colour.worst_low)
-    assert math.isnan(colour.worst_high)
+    assert colour.undefined_reason
+    assert all(map(math.isnan, colour.missing_bounds))

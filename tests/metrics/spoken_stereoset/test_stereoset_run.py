@@ -39,7 +39,7 @@ def run(model: str, tasks: str, folder: Path, data: Path | str = "sample", **mor
 
 
 def whole(scores: list[Score], task: str) -> dict[str, float]:
-    return {score.name: score.value for score in scores if score.task == task and score.is_whole}
+    return {score.metric: score.value for score in scores if score.task == task and score.is_whole}
 
 
 def test_the_baselines_of_the_paper(tmp_path: Path) -> None:
@@ -124,13 +124,13 @@ def test_greedy_is_another_task_by_name_and_sampling(equivox: Cli, tmp_path: Pat
 
 def test_refusals_failures_and_gaps_show_where_they_belong(tmp_path: Path) -> None:
     scores = run("random,refusal=0.1,refusal_gap=0.6,fail=0.05", "spoken_stereoset_orders:gender", tmp_path)
-    found = {(score.name, score.subset): score for score in scores}
+    found = {(score.metric, score.subset): score for score in scores}
     assert found["slifs", ""].coverage.generated < found["slifs", ""].coverage.requested
     # The first group, female, declines 0.7 of the time, the other 0.1.
     assert found["slifs", "gender=female"].value < 50 < 80 < found["slifs", "gender=male"].value
     slbs = found["slbs", ""]
-    assert slbs.undefined is not None and "of group female are usable" in slbs.undefined
-    assert slbs.worst_low < 30 and slbs.worst_high > 70
+    assert "of group female are usable" in str(slbs.undefined_reason)
+    assert slbs.missing_bounds[0] < 30 and slbs.missing_bounds[1] > 70
 
 
 def test_an_instance_without_a_continuation_is_not_asked_and_counted(tmp_path: Path, equivox: Cli) -> None:

@@ -27,7 +27,7 @@ LONG = {short: kind for kind, short in SHORT.items()}
 
 def scored(rows: Sequence[Row], options: ScoringOptions = OPTIONS) -> dict[tuple[str, str], Score]:
     result = score_choices(GENDER, Samples.from_rows(rows), options)
-    return {(score.name, score.subset): score for score in result.scores}
+    return {(score.metric, score.subset): score for score in result.scores}
 
 
 def values(found: Mapping[tuple[str, str], Score], subset: str = "") -> dict[str, float]:
@@ -79,14 +79,17 @@ def test_by_hand(mixed: list[Row]) -> None:
     assert values(found)["slbs"] == pytest.approx(200 / 3)
     assert values(found)["parity deviation"] == pytest.approx(100 / 3)
     # Contexts sum to +2, +2, -2: of the 8 sign patterns two reach |6| and six |2|; all are at least as far as 2.
-    assert found["slbs", ""].p_cluster == found["parity deviation", ""].p_cluster == 1
+    assert found["slbs", ""].p == found["parity deviation", ""].p_cluster == 1
     # Six single answers: P(|sum| >= 2) = 1 - P(sum = 0) = 1 - 20/64.
-    assert found["slbs", ""].p_paper == pytest.approx(44 / 64)
+    assert found["slbs", ""].p_published == pytest.approx(44 / 64)
     # Whichever way the two others had fallen: 4 of 8 to 6 of 8.
-    assert (found["slbs", ""].worst_low, found["slbs", ""].worst_high) == pytest.approx((50, 75))
-    assert (found["parity deviation", ""].worst_low, found["parity deviation", ""].worst_high) == pytest.approx((0, 50))
+    assert found["slbs", ""].missing_bounds == pytest.approx((50, 75))
+    assert (
+        found["parity deviation", ""].missing_bounds[0],
+        found["parity deviation", ""].missing_bounds[1],
+    ) == pytest.approx((0, 50))
     assert found["slbs", ""].coverage.used == 8 and found["slifs", ""].coverage.used == 10
-    assert found["slbs", ""].target == 50 and math.isnan(found["slifs", ""].target)
+    assert found["slbs", ""].null_value == 50 and math.isnan(found["slifs", ""].null_value)
 
 
 def test_letters_are_translated_by_the_order_shown(mixed: list[Row]) -> None:
@@ -107,7 +110,7 @@ def test_groups_and_speakers_are_scored_apart(mixed: list[Row]) -> None:
             {"slifs": 80, "slms": 60, "slbs": 200 / 3, "parity deviation": 100 / 3}
         )
     # Two speakers, +1 each: both flips give |2|, of four patterns two.
-    assert found["parity deviation", "unit=speaker"].p_cluster == pytest.approx(0.5)
+    assert found["parity deviation", "unit=speaker"].p == pytest.approx(0.5)
 
 
 def test_speakers_may_be_what_is_compared(answered: Answered) -> None:
@@ -139,13 +142,13 @@ def test_a_model_that_fails_never_scores_the_ideal_50(answered: Answered) -> Non
     for chosen in ("failed", "missing", "refused", "empty", "unparsed", "other"):
         found = scored([answered(chosen, context=f"c{n}") for n in range(12)])
         for name in ("slbs", "parity deviation", "position bias"):
-            assert math.isnan(found[name, ""].value) and found[name, ""].undefined
-            assert math.isnan(found[name, ""].p_cluster)
+            assert math.isnan(found[name, ""].value) and found[name, ""].undefined_reason
+            assert math.isnan(found[name, ""].p)
         generated = chosen not in {"failed", "missing"}
         for name in ("slifs", "slms"):
             assert (found[name, ""].value == 0) == generated
             assert math.isnan(found[name, ""].value) != generated
-        assert (found["slbs", ""].worst_low, found["slbs", ""].worst_high) == (0, 100)
+        assert found["slbs", ""].missing_bounds == (0, 100)
 
 
 def test_few_contexts_cannot_tell_and_are_never_called_even(answered: Answered) -> None:
@@ -155,11 +158,12 @@ def test_few_contexts_cannot_tell_and_are_never_called_even(answered: Answered) 
         for n in range(12) for order in ("STI", "TSI")
     ])  # fmt: skip
     slbs, parity = found["slbs", ""], found["parity deviation", ""]
-    assert slbs.value == 50 and slbs.ci_high > 70 and slbs.p_cluster == 1
+    assert slbs.value == 50 and slbs.ci[1] > 70 and slbs.p == 1
     assert decide_outcome(slbs, 10.0) == decide_outcome(parity, 10.0) == "too_few_data"
-    assert "a shift of 5 could be missed" in str(slbs.untold) and "a shift of 10 could" in str(parity.untold)
-    assert slbs.untold_in_any_unit == parity.untold
-    assert slbs.clusters_needed == parity.clusters_needed > 0
+    designs = slbs.detectable, parity.detectable
+    assert [design.compute_relevant(10.0) for design in designs] == [5, 10]
+    (needed,) = {design.count_clusters(12, 10.0) for design in designs}
+    assert needed > 12
     # Both texts in every context equally often: no context differs, and how far chance goes is not known.
     alike = scored([answered(kind, context=f"c{n}", order=order)
                     for n in range(12) for kind, order in (("S", "STI"), ("T", "STI"))])  # fmt: skip
@@ -170,7 +174,7 @@ def test_only_irrelevant_choices_have_no_side(answered: Answered) -> None:
     found = scored([answered("I", context=f"c{n}", order=("STI", "SIT")[n % 2]) for n in range(12)])
     assert values(found)["slifs"] == 100 and values(found)["slms"] == 0
     assert math.isnan(values(found)["slbs"])
-    assert found["slbs", ""].undefined == "no choice was stereotypical or anti-stereotypical"
+    assert str(found["slbs", ""].undefined_reason) == "no choice was stereotypical or anti-stereotypical"
 
 
 def test_too_few_choices_in_one_group_leave_slbs_undefined(answered: Answered) -> None:
@@ -179,9 +183,7 @@ def test_too_few_choices_in_one_group_leave_slbs_undefined(answered: Answered) -
                       order=("STI", "ITS")[n % 3 % 2]) for n in range(20)]  # fmt: skip
     found = scored(rows)
     # male: 14 of 20 = 70 % choose, below 80 %; slifs says so itself: 34 of 40.
-    assert found["slbs", ""].undefined == (
-        "only 70 % of the responses of group male are usable; every group needs 80 %"
-    )
+    assert found["slbs", ""].undefined_reason.values == {"group": "male", "share": 0.7, "needed": 0.8}
     assert values(found)["slifs"] == pytest.approx(85)
     assert found["slbs", "speaker=ann"].defined and not found["slbs", "speaker=bob"].defined
     relaxed = scored(rows, ScoringOptions(n_resamples=199, min_coverage=0.7))
@@ -193,10 +195,12 @@ def test_always_the_same_letter_is_no_even_handedness(answered: Answered) -> Non
     rows = [answered(order[0], context=f"c{n}", order=order) for n in range(4) for order in orders]
     found = scored(rows)
     # Over all orders, A is stereotypical, anti-stereotypical and irrelevant equally often: 50, if it were scored.
-    assert found["slbs", ""].undefined == "all 24 choices are the letter A: the position decides, not the text"
+    assert (
+        str(found["slbs", ""].undefined_reason) == "all 24 choices are the letter A: the position decides, not the text"
+    )
     assert math.isnan(values(found)["parity deviation"])
     assert values(found)["position bias"] == pytest.approx(100)
-    assert found["position bias", ""].p_cluster == pytest.approx(1 / 200)
+    assert found["position bias", ""].p == pytest.approx(1 / 200)
     assert values(found)["slms"] == pytest.approx(200 / 3)
 
 
@@ -204,13 +208,13 @@ def test_answers_that_nobody_could_read_count_as_no_choice_and_are_said(answered
     rows = [answered("ST"[n % 2], context=f"c{n}", order=("STI", "ITS")[n % 3 % 2]) for n in range(9)]
     found = scored([*rows, answered("unparsed", context="c9")])
     assert values(found)["slifs"] == pytest.approx(90)
-    assert found["slifs", ""].notes == ("answers without annotation, counted as no choice: 1",)
-    assert (found["slifs", ""].worst_low, found["slifs", ""].worst_high) == pytest.approx((90, 100))
+    assert [str(note) for note in found["slifs", ""].notes] == ["answers without annotation, counted as no choice: 1"]
+    assert found["slifs", ""].missing_bounds == pytest.approx((90, 100))
 
 
 def test_a_choice_at_random_is_named_as_such(answered: Answered) -> None:
     rows = [answered("STI"[n % 3], context=f"c{n}", order=("STI", "ITS", "TIS")[n // 3 % 3]) for n in range(18)]
-    assert "no better than the 66.67 of a random choice" in " ".join(scored(rows)["slbs", ""].notes)
+    assert "no better than the 66.67 of a random choice" in " ".join(map(str, scored(rows)["slbs", ""].notes))
 
 
 def test_row_order_and_names_change_nothing(mixed: list[Row]) -> None:
@@ -244,8 +248,8 @@ def test_the_null_rejects_at_its_rate_when_speakers_have_favourites(answered: An
     for seed in range(120):
         rows = orders_asked(SimulatedSettings(speaker=0.9, seed=seed), "random", answered, n_contexts=10)
         score = scored(rows, ScoringOptions(n_resamples=99))["slbs", ""]
-        by_context.append(score.p_cluster <= 0.05)
-        by_response.append(score.p_paper <= 0.05)
+        by_context.append(score.p <= 0.05)
+        by_response.append(score.p_published <= 0.05)
     # Binomial(120, 0.05) stays at or below 13 with probability 0.998.
     assert sum(by_context) <= 13
     assert np.mean(by_response) > 0.15
