@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from equivox.core.columns import Column
-from equivox.core.detectable import Detectable, describe_design
 from equivox.core.hashing import seed_of
 from equivox.core.lazy import Later, NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
-from equivox.core.notes import Note, NoteCode
+from equivox.core.notes import Note, NoteCode, describe_design
 from equivox.core.samples import Row, Samples, rows_of
 from equivox.core.task import Task
 
@@ -24,13 +23,13 @@ else:
     statistics = Later("equivox.statistics")
 
 
-def list_design_notes(
-    too_few: Note | None, detectable: Detectable | None, *, even: bool, null_mean: float = math.nan
-) -> list[Note]:
-    """Return what a design can show, and why it could hide a difference; `even` says that every unit is."""
-    # Where all units differ by the same and not by 0, the smallest p says whether that could be found.
-    silent = Note(NoteCode.NO_NOISE) if detectable is None and even else None
-    return [describe_design(detectable, null_mean), *list_notes(too_few or silent)]
+def list_design_notes(too_few: Note | None, *, silent: bool, sd: float = math.nan) -> list[Note]:
+    """Return what is known of a design, and why it could hide a difference.
+
+    `silent` says that every unit is even. Where all differ by the same and not by 0, the smallest p says whether that
+    could be found.
+    """
+    return [describe_design(sd=sd), *list_notes(too_few or (Note(NoteCode.NO_NOISE) if silent else None))]
 
 
 def list_notes(*notes: Note | None) -> list[Note]:

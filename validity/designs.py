@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from equivox.statistics import compare_joint_shift, distribution_shift
 from equivox.statistics.distance import ntvd_of_shares
-from equivox.statistics.power import of_clusters
 from equivox.statistics.results import DistributionShift
+from validity.distance import of_clusters
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -194,44 +194,3 @@ def compared_table(runs: int, seed: int) -> Iterator[str]:
 def _distance(shares: Floats, group: Ints) -> float:
     means = np.stack([shares[group == code].mean(axis=0) for code in np.unique(group)])
     return float(ntvd_of_shares(means[None])[0])
-
-
-TOLD = {
-    "2 × 12 speakers × 50, 8 values": (2, 12, 50, 8, False, 0.02),
-    "2 × 45 × 12, 8 values, Zipf": (2, 45, 12, 8, True, 0.0),
-    "2 × 45 × 12, 20 values": (2, 45, 12, 20, False, 0.02),
-    "2 × 45 × 12, 20 values, speakers vary": (2, 45, 12, 20, False, 0.1),
-    "4 × 20 × 20, 12 values": (4, 20, 20, 12, False, 0.1),
-    "6 × 4 × 60, 20 values": (6, 4, 60, 20, False, 0.02),
-    "6 × 4 × 200, 20 values": (6, 4, 200, 20, False, 0.05),
-    "2 × 45 × 80, 60 values, Zipf": (2, 45, 80, 60, True, 0.01),
-    "2 × 100 × 40, 8 values": (2, 100, 40, 8, False, 0.01),
-    "6 × 8 × 600, 20 values": (6, 8, 600, 20, False, 0.0),
-}
-
-
-def told_table(runs: int, seed: int) -> Iterator[str]:
-    """Yield how often a shift of 10 on all values of a group is significant, and how often `?` stands instead."""
-    yield "| design | correlation | found at .05 | `?` | smallest shift that is detected |"
-    yield "|---|---|---|---|---|"
-    for place, (name, (groups, speakers, responses, values, zipf, correlation)) in enumerate(TOLD.items()):
-        rng = np.random.default_rng([seed, 11, place])
-        base = 1 / np.arange(1, values + 1) if zipf else np.ones(values)
-        base /= base.sum()
-        own = np.where(np.arange(values) % groups == np.arange(groups)[:, None], base, 0)
-        own /= own.sum(axis=1, keepdims=True)
-        share = 0.1 / float(ntvd_of_shares((own - base)[None])[0] / 100)
-        group = np.repeat(np.arange(groups), speakers)
-        speaker = np.repeat(np.arange(len(group)), responses)
-        found = np.zeros(2)
-        smallest = []
-        for _ in range(runs):
-            codes = answered(((1 - share) * base + share * own)[group], correlation, responses, rng)
-            one = distribution_shift(codes, group[speaker], clusters=speaker, min_count=2, n_resamples=999, rng=rng)
-            if one.detectable is None:
-                continue
-            smallest.append(one.detectable.smallest)
-            star = one.p_cluster <= 0.05 + 1e-12
-            found += star, not star and one.detectable.smallest > 10 and one.ci_high >= 10
-        shares = " | ".join(f"{100 * part / runs:.0f} %" for part in found)
-        yield f"| {name} | {correlation:g} | {shares} | {np.mean(smallest):.1f} |"

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equivox.statistics import EncodedLabels, EncodedValues, joint_shift, ntvd
-from equivox.statistics.power import of_clusters
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -27,6 +26,14 @@ N_RESAMPLES = 199
 LEVEL = 0.05
 THIN = 5
 """With fewer answers of each value and group than this, on average, answers are thin."""
+
+
+def of_clusters(truth: Floats, correlation: float, rng: np.random.Generator) -> Floats:
+    """Draw each cluster's own distribution (rows) around its group's, so that two of its answers correlate."""
+    if correlation == 0:
+        return truth
+    drawn = rng.gamma(truth * (1 - correlation) / correlation) + 1e-300
+    return np.asarray(drawn / drawn.sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True, kw_only=True)

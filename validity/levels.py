@@ -24,8 +24,8 @@ from equivox.statistics.distance import ntvd_of_shares
 from equivox.statistics.encode import Answers, encode_design
 from equivox.statistics.intervals import invert
 from equivox.statistics.noise import N_NOISE, noise_over_clusters
-from equivox.statistics.power import of_clusters
 from validity import comparison, designs, distance, hidden, numbers
+from validity.distance import of_clusters
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -326,13 +326,6 @@ these differences out. Without pairs each side of an item is a cluster of its ow
 
 {crossed}
 
-### What a design may miss
-
-A shift of 10, spread over all values of a group's own, which hides it. `?` counts samples without a finding that say
-"this design cannot tell", where the interval does not rule 10 out either.
-
-{told}
-
 ## The estimate and the interval
 
 Every population below has a known nTVD. `sparse` moves each group's answers to one value of its own, `dense` to all
@@ -505,7 +498,6 @@ def tables(runs: int, interval_runs: int, pair_runs: int, seed: int, processes: 
                 ("numbers", numbers.table, 10 * interval_runs),
                 ("cancelling", hidden.cancelling_table, 2 * interval_runs),
                 ("unlike", designs.unlike_table, 4 * interval_runs),
-                ("told", designs.told_table, interval_runs),
                 ("held", designs.held_table, interval_runs),
                 ("crossed", designs.crossed_table, interval_runs),
                 ("compared", designs.compared_table, interval_runs),

@@ -13,7 +13,6 @@ from equivox.cli import (
     file_commands,
     hub_commands,
     label_commands,
-    power_command,
     result_commands,
     run_commands,
     task_commands,
@@ -58,7 +57,6 @@ COMMANDS = {
         label_commands.app,
     ),
     "Before a run": (
-        power_command.power,
         file_commands.demo,
         task_commands.tasks,
         data_commands.app,

@@ -1,4 +1,4 @@
-"""`equivox tasks`: list and show tasks."""
+"""`equivox tasks`: list, show, write and plan tasks."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from equivox.cli.output import echo
+from equivox.cli.plan import print_plan
 from equivox.core.errors import UsageError
 from equivox.core.plain import split_by
 from equivox.core.segments import WHOLE
@@ -24,17 +25,32 @@ def tasks(
         str | None,
         typer.Argument(metavar="[TASKS]", help="Show this task, family or task file; default: list all tasks."),
     ] = None,
-    table: Annotated[
-        Path | None, typer.Argument(metavar="[TABLE]", help="With `new`: write a task file for this table.")
+    of: Annotated[
+        str | None, typer.Argument(metavar="[TABLE]", help="With `new`: a table. With `plan`: a task.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    data: Annotated[
+        str | None, typer.Option(help="With `plan`: count units in this corpus; default: published numbers.")
+    ] = None,
+    gap: Annotated[
+        float | None, typer.Option(help="With `plan`: count the units that this gap needs, in percent.")
+    ] = None,
+    design: Annotated[
+        str | None,
+        typer.Option(metavar="KEY=VALUE,…", help="With `plan`: units, answers each, groups, values, correlation=.02."),
+    ] = None,
 ) -> None:
-    """List tasks, show one task, or write a task file for a table (`new TABLE`)."""
-    if name == "new":
-        _write(table)
+    """List tasks, show one, write a task file (`new TABLE`), or plan a design (`plan [TASK]`)."""
+    if name == "plan":
+        print_plan(of, data, gap, design)
         return
-    if table is not None:
-        raise UsageError(f"`tasks` takes one argument, or `new TABLE`, got {name} and {table}")
+    if name == "new":
+        _write(None if of is None else Path(of))
+        return
+    if of is not None:
+        raise UsageError(f"`tasks` takes one argument, `new TABLE` or `plan TASK`, got {name} and {of}")
+    if used := [option for option, value in (("data", data), ("gap", gap), ("design", design)) if value is not None]:
+        raise UsageError(f"`--{used[0]}` belongs to `tasks plan`; leave it out, or plan: equivox tasks plan TASK")
     from equivox.tasks.registry import builtin_tasks, resolve_tasks
 
     found = list(builtin_tasks().values()) if name is None else resolve_tasks(name)

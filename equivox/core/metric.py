@@ -256,7 +256,7 @@ class Measure:
     in_unit
         Whether the unit is that of what a task asks for (EUR, words), so that tables name it beside the measure.
     power
-        Whether `equivox power` estimates what a design can detect with it.
+        Whether `equivox tasks plan` knows what a design can show with it.
     """
 
     name: str

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+LEVEL = 0.05
+"""The level of every decision: a finding needs a q below it."""
 
 
 class NoteCode(StrEnum):
     """The codes of notes; the comment behind each lists its values."""
 
     # Facts, which decide nothing
-    DESIGN = "design"  # null_mean, and the fields of Detectable
+    DESIGN = "design"  # null_mean; sd: that of single answers within a group
     MEAN_OF = "mean_of"  # attributes, of: how many there are
     RARE_VALUES = "rare_values"  # share of the values that is left out, min_count
     OTHER_VALUES = "other_values"  # share of the values that are none of the options
@@ -61,6 +65,12 @@ class Note:
     def plain(self) -> dict[str, Any]:
         """The note as JSON can hold it."""
         return {"code": str(self.code), "values": dict(self.values)}
+
+
+def describe_design(*, null_mean: float = math.nan, sd: float = math.nan) -> Note:
+    """Return what is known of the noise of a design; a number that is not known (NaN) is left out."""
+    numbers = {"null_mean": null_mean, "sd": sd}
+    return Note(NoteCode.DESIGN, {name: number for name, number in numbers.items() if not math.isnan(number)})
 
 
 def remark(text: str) -> Note:

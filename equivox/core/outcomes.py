@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from statistics import NormalDist
 from typing import get_args
 
 from equivox.core.plain import split_by
@@ -20,11 +21,44 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 def compute_smallest_relevant(score: Score, look_for: float) -> float:
     """Return the distance that one looks for, in the score's unit; NaN if it is not known.
 
-    `look_for` is in points of nTVD; it is about a quarter of a standard deviation of a number.
+    `look_for` is in points of nTVD, and half as much in those of a share that has "no bias" at half: two groups whose
+    shares lie on both sides of it are twice as far apart. Of a number it is the difference of two normal distributions
+    with this nTVD: 10 points are a quarter of a standard deviation.
     """
-    if score.detectable is not None:
-        return score.detectable.compute_relevant(look_for)
-    return look_for if score.unit.startswith("percent of the largest") else math.nan
+    if not math.isnan(score.sd):
+        return score.sd * compute_sd_of_ntvd(look_for)
+    if score.null_value == 50:
+        return look_for / 2
+    return look_for if score.unit.startswith("percent") else math.nan
+
+
+def compute_sd_of_ntvd(ntvd: float) -> float:
+    """Return how many standard deviations lie between the means of two normal distributions with this nTVD (percent).
+
+    Two such distributions share all but 2Φ(d/2) - 1 of their mass; 100 % is counted as 99.99.
+
+    >>> [round(compute_sd_of_ntvd(ntvd), 3) for ntvd in (5.0, 10.0, 38.29)]
+    [0.125, 0.251, 1.0]
+    """
+    return 2 * NormalDist().inv_cdf(0.5 + min(ntvd, 99.99) / 200)
+
+
+def compute_hidden_gap(score: Score) -> float:
+    """Return the gap that this design finds in 80 of 100 samples, from the width of its interval; NaN without one."""
+    return (1 + NormalDist().inv_cdf(0.8) / NormalDist().inv_cdf(0.975)) * (score.ci[1] - score.ci[0]) / 2
+
+
+def count_units_needed(score: Score, look_for: float) -> int:
+    """Return the number of units, with as many answers each, that would rule `look_for` out; 0 if it is not known.
+
+    The interval of a distance reaches beyond its estimate by an amount that falls with the root of the units.
+    """
+    reach, relevant = score.interval[1], compute_smallest_relevant(score, look_for)
+    if not (math.isfinite(reach) and relevant > 0):
+        return 0
+    if not score.defined:  # a constant answer, which the rule of three bounds
+        return math.ceil(score.n_units * reach / relevant)
+    return math.ceil(score.n_units * ((reach - score.distance) / relevant) ** 2)
 
 
 def compute_rule_of_three(n_units: int) -> float:

@@ -15,10 +15,9 @@ from pydantic import dataclasses as checked
 
 from equivox.core.attributes import Role
 from equivox.core.coverage import MOST_RARE, STAGES, Coverage
-from equivox.core.detectable import LEVEL as LEVEL
-from equivox.core.detectable import Detectable
 from equivox.core.errors import UsageError, nearest
 from equivox.core.fields import checked_fields
+from equivox.core.notes import LEVEL as LEVEL
 from equivox.core.notes import Note, NoteCode, as_note
 
 if TYPE_CHECKING:
@@ -244,11 +243,9 @@ class Score:
         return {note.code: note.values for note in reversed(self.notes)}
 
     @property
-    def detectable(self) -> Detectable | None:
-        """What the design finds; None if it is not known."""
-        known = dict(self._facts.get(NoteCode.DESIGN, {}))
-        known.pop("null_mean", None)
-        return Detectable(**known) if known else None
+    def sd(self) -> float:
+        """The standard deviation of single answers within a group; NaN if it is not known."""
+        return float(self._facts.get(NoteCode.DESIGN, {}).get("sd", NAN))
 
     @property
     def null_mean(self) -> float:

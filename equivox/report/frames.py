@@ -17,7 +17,6 @@ from equivox.compare.pairs import PairedTest
 from equivox.compare.ranking import Rank
 from equivox.compare.runs import ComparedRun, TaskCorrelation
 from equivox.core.coverage import Coverage
-from equivox.core.detectable import Detectable
 from equivox.core.errors import UsageError, nearest
 from equivox.core.lazy import pandas
 from equivox.core.metric import CohortScore, PairedValues
@@ -31,7 +30,7 @@ from equivox.report.table import Content, Table
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-EXPLAINED = (Score, Coverage, Detectable, LargestShift, PairedTest, PairedValues, Rank, CohortScore, TaskCorrelation)
+EXPLAINED = (Score, Coverage, LargestShift, PairedTest, PairedValues, Rank, CohortScore, TaskCorrelation)
 """The classes whose docstrings explain the columns."""
 REMARKS = ("undefined_reason", "undefined", "no_interval", "too_few", "uneven", "reason", "notes")
 """Columns of sentences: they follow a table, each sentence once."""
@@ -65,8 +64,8 @@ def make_score_frame(runs: Iterable[ComparedRun]) -> DataFrame:
 
 def _list_design(score: Score) -> dict[str, float]:
     """Return what the design of a score can show, and the share of rare values."""
-    design = {} if score.detectable is None else {k: v for k, v in vars(score.detectable).items() if v is not None}
-    return {"null_mean": score.null_mean, "rare_share": score.rare_share, "min_count": score.min_count, **design}
+    shares = {"rare_share": score.rare_share, "min_count": score.min_count}
+    return {"null_mean": score.null_mean, "sd": score.sd, **shares}
 
 
 def format_value(column: str, value: Any, unit: str = "") -> str:

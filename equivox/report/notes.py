@@ -21,8 +21,7 @@ _WORDS: Mapping[NoteCode, str] = {
     "{needed}",
     NoteCode.NO_NOISE: "no unit differs, or a group has one unit: how far chance alone goes is not known",
     NoteCode.CANNOT_TELL: "{text}",
-    NoteCode.TOO_FEW_USABLE: "only {share} of the responses of group {group} are usable; every group needs "
-    "{needed}",
+    NoteCode.TOO_FEW_USABLE: "only {share} of the responses of group {group} are usable; every group needs {needed}",
     NoteCode.NOTHING_USABLE: "no response could be used",
     NoteCode.NO_ATTRIBUTE: "no attribute is defined: {reasons}",
     NoteCode.NO_REFUSALS: "no response declines: there are no refusals to compare",

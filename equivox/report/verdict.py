@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from equivox.compare.runs import ComparedRun
-from equivox.core.outcomes import OUTCOMES, compute_smallest_relevant
+from equivox.core.outcomes import OUTCOMES, compute_hidden_gap, compute_smallest_relevant, count_units_needed
 from equivox.core.scores import LEVEL, Outcome
 from equivox.core.text import how_many
 from equivox.report.checks import Check, check_coverage, list_run_checks
@@ -132,8 +132,7 @@ def write_headline(verdict: TaskVerdict) -> str:
     bound = write_amount(verdict, math.ceil(high) if high > 5 or verdict.kind in _POINTS else high)
     if verdict.outcome == "no_difference":
         return f"{constant}any gap is most likely below {bound}"
-    design = score.detectable
-    needed = 0 if design is None else design.count_clusters(score.n_units, verdict.run.options.look_for)
+    needed = count_units_needed(score, verdict.run.options.look_for)
     cure = f"; about {_round_up(needed):,} {verdict.unit_name} would settle it" if needed else ""
     return f"{constant}a gap of up to {bound} could hide{cure}"
 
@@ -143,8 +142,8 @@ def list_checks(verdict: TaskVerdict) -> Iterator[Check]:
     run, score = verdict.run, verdict.score
     yield from list_task_checks(verdict)
     yield from list_run_checks(run)
-    if verdict.outcome == "difference" and score.detectable is not None:
-        hidden = score.detectable.smallest
+    if verdict.outcome == "difference":
+        hidden = compute_hidden_gap(score)
         if hidden > compute_smallest_relevant(score, run.options.look_for):
             amount = write_amount(verdict, hidden)
             yield Check("note", "hidden", {"amount": amount, "n": score.n_units, "units": verdict.unit_name})

@@ -40,8 +40,6 @@ from equivox.statistics.inputs import EncodedLabels, EncodedValues
 from equivox.statistics.intervals import ntvd_bounds, share_bounds
 from equivox.statistics.labelled import CorrectedShift, corrected_shift
 from equivox.statistics.permutation import LeastP, least_p, least_p_over_clusters
-from equivox.statistics.power import DetectableSize, RequiredClusters, minimum_detectable_shift, required_clusters
-from equivox.statistics.power_means import clusters_for_difference, minimum_detectable_difference
 from equivox.statistics.ranks import TotalBias, differences_of_intervals, rank_models, total_bias_score
 from equivox.statistics.results import DistributionShift, JointShift
 from equivox.statistics.shift import distribution_shift, joint_shift
@@ -53,7 +51,6 @@ __all__ = [
     "Agreement",
     "Association",
     "CorrectedShift",
-    "DetectableSize",
     "DistributionShift",
     "EncodedLabels",
     "EncodedValues",
@@ -61,7 +58,6 @@ __all__ = [
     "JointShift",
     "LeastP",
     "Parity",
-    "RequiredClusters",
     "Share",
     "ShiftComparison",
     "TotalBias",
@@ -74,7 +70,6 @@ __all__ = [
     "cluster_correlation",
     "cluster_share",
     "clustering",
-    "clusters_for_difference",
     "compare_group_means",
     "compare_joint_shift",
     "compare_totals",
@@ -89,13 +84,10 @@ __all__ = [
     "krippendorff_alpha",
     "least_p",
     "least_p_over_clusters",
-    "minimum_detectable_difference",
-    "minimum_detectable_shift",
     "ntvd",
     "ntvd_bounds",
     "parity_deviation",
     "rank_models",
-    "required_clusters",
     "share_bounds",
     "sign_flip_test",
     "total_bias_score",

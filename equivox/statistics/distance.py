@@ -9,7 +9,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equivox.core.detectable import GOAL, LEVEL, Detectable, reached
 from equivox.core.errors import UsageError
 from equivox.statistics import inputs
 from equivox.statistics.inputs import Floats
@@ -272,73 +271,3 @@ def _moments(spread: int) -> tuple[Floats, Floats, Floats, Floats]:
     bias_target = (weights * (sizes - outside)) @ mean
     square_target = (hats * of_y) @ beyond - (weights * outside) @ mean
     return bias, square, bias_target, square_target
-
-
-N_DRAWS = 250
-"""Draws of noise for the power; its 80 % are then known to 3 points."""
-_GRID = np.array([0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0])
-"""Shifts that are tried, in medians of the noise's length; what is needed is near 1, and above 0.25 of 8,000 values."""
-
-
-def detectable(
-    noise: Floats,
-    lengths: Floats,
-    errors: Floats,
-    slices: Sequence[slice],
-    *,
-    step: float = 0.0,
-    least: float = 0.0,
-) -> Detectable:
-    """Return the smallest shift that is found in 80 of 100 samples with this noise.
-
-    A distance adds up |shift + noise| over the values, and grows with the square of a shift below the noise. It is
-    least where every value moves by the same number of standard errors, so that is the spread that is tried.
-
-    Parameters
-    ----------
-    noise, lengths
-        B x G x V draws of the deviations under the noise alone, and their distances.
-    errors
-        The standard errors of the deviations, G x V.
-    slices
-        The columns of each attribute; the shift is the same in all.
-    step
-        How far apart the p-values of the permutations lie, whose p decides where it is larger; 0 for very near.
-    least
-        The shift that permutations of few clusters need at 5 percent (`needed_by_permutations`); others in proportion.
-    """
-    hidden = np.zeros((1, *errors.shape))
-    for part in slices:
-        hidden[0, :, part] = _hidden(errors[:, part])
-    typical = float(np.median(lengths))
-    drawn = noise[:N_DRAWS]
-    tried = _GRID * typical
-    found = np.array([quantile(mean_ntvd(drawn + shift * hidden, slices), 1 - GOAL) for shift in tried])
-    found = np.maximum.accumulate(found)
-    needed = _crossing(tried, found, quantile(lengths, 1 - reached(LEVEL, step)))
-    return Detectable(smallest=max(needed, least) if needed > 0 else needed)
-
-
-def _crossing(tried: Floats, found: Floats, critical: float) -> float:
-    """Return the shift at which the distance reaches `critical`; beyond the grid it grows as the last step does."""
-    if found[-1] <= critical:
-        steepest = (found[-1] - found[-2]) / max(tried[-1] - tried[-2], 1e-300)
-        return float(tried[-1] + (critical - found[-1]) / max(steepest, 1e-12))
-    return float(np.interp(critical, found, tried))
-
-
-def _hidden(errors: Floats) -> Floats:
-    """Return deviations of length 1 (nTVD in percent), each value moved by about as many standard errors: G x V."""
-    n_groups, n_values = errors.shape
-    size = np.maximum(errors.mean(axis=0), errors.mean() * 1e-6 + 1e-300)
-    sign = np.ones(n_values)
-    balance = 0.0
-    for value in np.argsort(-size, kind="stable").tolist():
-        sign[value] = -1.0 if balance > 0 else 1.0
-        balance += sign[value] * size[value]
-    moved = sign * size
-    moved[sign > 0] /= moved[sign > 0].sum()
-    moved[sign < 0] /= -moved[sign < 0].sum()
-    side = np.where(np.arange(n_groups) % 2 == 0, 1.0, -1.0)
-    spread = (side - side.mean())[:, None] * moved
-    return np.asarray(spread / float(ntvd_of_shares(spread[None])[0]), dtype=np.float64)

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from equivox.statistics.design_noise import noise_of, on_few_clusters
-from equivox.statistics.distance import detectable, estimate_shift, mean_ntvd
+from equivox.statistics.distance import estimate_shift, mean_ntvd
 from equivox.statistics.encode import (
     Answers,
     Design,
@@ -21,12 +21,11 @@ from equivox.statistics.encode import (
     sizes_of,
     standard,
 )
-from equivox.statistics.few_clusters import needed_by_permutations
 from equivox.statistics.inputs import Bools, Floats, Ints
 from equivox.statistics.intervals import invert
 from equivox.statistics.noise import N_NOISE, Noise
 from equivox.statistics.nulls import null_over_clusters, null_over_responses
-from equivox.statistics.permutation import n_extreme, p_of_mean, p_step, p_value, sizes_and_order
+from equivox.statistics.permutation import n_extreme, p_of_mean, p_value
 from equivox.statistics.results import ShiftNumbers
 
 MANY = 2**63 - 1
@@ -63,7 +62,6 @@ class Evidence:
     slices: dict[str, slice]
     n_used: int
     n_clusters: int
-    sizes: Ints | None
     notes: tuple[str, ...]
     n_resamples: int
     confidence: float
@@ -141,7 +139,6 @@ def draw_evidence(
         slices=slices,
         n_used=len(used),
         n_clusters=n_clusters,
-        sizes=None if heard is None else sizes_and_order(heard.group, heard.held, n_groups)[0],
         notes=tuple(notes),
         n_resamples=n_resamples,
         confidence=confidence,
@@ -237,7 +234,6 @@ def shift_numbers(evidence: Evidence, names: Sequence[str], by_group: Floats, la
     p = _p_values(evidence, columns, published, partial(_p_of_noise, seen_lengths, observed, further))
     null_mean_response = float(np.nanmean(evidence.response[:, columns].mean(axis=1)))
     cluster = evidence.cluster[:, columns].mean(axis=1)
-    step = p_step(cluster, exact=evidence.exact)
     interval = partial(
         invert, deviations, slices=slices, confidence=evidence.confidence, most=largest, rejected=_rejects(evidence, p)
     )
@@ -245,9 +241,6 @@ def shift_numbers(evidence: Evidence, names: Sequence[str], by_group: Floats, la
     if low == 0.0 and alike:
         # Noise that is only supposed raises the upper limit; a finding of the test stands without it.
         low = interval(seen_noise, seen_errors, lengths=seen_lengths)[0]
-    least = 0.0
-    if evidence.sizes is not None:
-        least = needed_by_permutations(lengths / scale[:, 0, 0], evidence.sizes)
     unclipped = float(estimate_shift(deviations, seen_errors, slices).mean())
     return ShiftNumbers(
         ntvd=published,
@@ -257,7 +250,6 @@ def shift_numbers(evidence: Evidence, names: Sequence[str], by_group: Floats, la
         null_mean=float(np.nanmean(cluster)) if len(cluster) else null_mean_response,
         null_mean_response=null_mean_response,
         **p,
-        detectable=detectable(noise, lengths, errors, slices, step=step, least=least),
         ci_low=low,
         ci_high=high,
     )

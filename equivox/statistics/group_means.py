@@ -7,25 +7,22 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from equivox.core.detectable import GOAL, LEVEL, Detectable, reached
 from equivox.statistics import inputs
 from equivox.statistics.encode import encode_design
 from equivox.statistics.inputs import Floats, LabelColumn, NumberColumn
-from equivox.statistics.intervals import freedom_of, student_half, student_p
+from equivox.statistics.intervals import student_half, student_p
 from equivox.statistics.noise import N_NOISE
-from equivox.statistics.permutation import Labels, p_step, p_value, row_blocks
+from equivox.statistics.permutation import Labels, p_value, row_blocks
 from equivox.statistics.unit_means import (
     NO_NOISE,
     NO_SUPPORT,
     Units,
     gap,
     interval_at,
-    pairs_of,
     units_of,
 )
 from equivox.statistics.within_items import p_of_means_within_items
@@ -66,8 +63,6 @@ class GroupMeans:
         mean of its null. 0 means that the distributions are equal.
     sd
         The standard deviation of single values within a group.
-    detectable
-        The smallest difference that is found in 80 of 100 such samples; None where a group shows no noise.
     n, n_missing, n_clusters
         Values that are compared, rows without a value, and units with values that are compared.
     exact
@@ -86,7 +81,6 @@ class GroupMeans:
     distance_p: float = math.nan
     distance_null_mean: float = math.nan
     sd: float = math.nan
-    detectable: Detectable | None = None
     n: int = 0
     n_missing: int = 0
     n_clusters: int = 0
@@ -199,7 +193,6 @@ def group_means(
         p_items=p_of_means_within_items(units, design, n_resamples, rng) if distances else math.nan,
         null_mean=float(null.mean()),
         sd=sd,
-        detectable=_detectable(units, sd, p_step(null, exact=exact)),
         n=len(units.values),
         n_clusters=n_clusters,
         exact=exact,
@@ -307,49 +300,3 @@ def _sd(units: Units) -> float:
     means = np.bincount(group, weights=units.values[:, 0]) / sizes
     freedom = len(group) - len(sizes)
     return math.sqrt(float(((units.values[:, 0] - means[group]) ** 2).sum()) / freedom) if freedom else math.nan
-
-
-def _detectable(units: Units, sd: float, step: float) -> Detectable | None:
-    """Return the smallest difference of two groups that is found in 80 of 100 samples; None without noise.
-
-    Permutations of few clusters give few p-values, in steps of `step`: that of two groups must be the next one below.
-    With more than two groups the test must find it among all pairs (studentised range), and clusters of all groups are
-    taken to vary alike, because single pairs are known badly. It is that of the pair of the smallest groups.
-    """
-    n_groups = units.deals.shape[1]
-    pairs = pairs_of(n_groups)
-    errors = [units.error(*pair) for pair in pairs]
-    given = [(units.deals[units.group == code, code] ** 2).sum() for code in range(n_groups)]
-    weights = np.array([given[one] + given[other] for one, other in pairs])
-    square = float(np.mean([sum(squares) for squares, _ in errors] / weights) * weights.max())
-    if not (sd > 0 and square > NO_NOISE * sd**2):
-        return None
-    if n_groups == 2:
-        freedom = freedom_of(*errors[0])
-    elif units.paired:
-        freedom = float((len(units.means) / n_groups - 1) * (n_groups - 1))
-    else:
-        freedom = units.freedom_of_noise
-        # The studentised range takes long; it hardly changes within these steps, and is kept.
-        freedom = math.floor(freedom * 10) / 10 if freedom < 10 else math.floor(freedom)
-    level = reached(LEVEL, step) if n_groups == 2 else LEVEL
-    return Detectable(smallest=math.sqrt(square) * found_at(level, n_groups, freedom), sd=sd)
-
-
-@cache
-def found_at(level: float, n_groups: int, freedom: float) -> float:
-    """Return the difference, in standard errors, that is found with the probability `GOAL`.
-
-    >>> round(found_at(0.05, 2, 1e6), 2)  # 1.96 + 0.84
-    2.8
-    """
-    from scipy.optimize import brentq
-    from scipy.special import nctdtr, stdtrit
-
-    if n_groups == 2:
-        critical = -float(stdtrit(freedom, level / 2))
-    else:
-        from scipy.stats import studentized_range
-
-        critical = float(studentized_range.isf(level, n_groups, freedom)) / math.sqrt(2)
-    return float(brentq(lambda size: 1 - nctdtr(freedom, size, critical) - GOAL, 0.0, 2 * critical + 10))

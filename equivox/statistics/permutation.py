@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from equivox.core.detectable import LEVEL
 from equivox.core.encoded import cross_count
 from equivox.core.errors import UsageError
-from equivox.core.notes import Note, NoteCode
+from equivox.core.notes import LEVEL, Note, NoteCode
 from equivox.statistics import inputs
 from equivox.statistics.encode import encode_design
 from equivox.statistics.inputs import Floats, Ints, LabelColumn

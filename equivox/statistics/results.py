@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from equivox.core.detectable import LEVEL, Detectable, describe_design
-from equivox.core.notes import Note, NoteCode
+from equivox.core.notes import LEVEL, Note, NoteCode, describe_design
 from equivox.statistics.inputs import Floats
 
 
@@ -27,7 +26,6 @@ class ShiftNumbers:
     p_cluster: float = math.nan
     p_noise: float = math.nan
     p_paper: float = math.nan
-    detectable: Detectable | None = None
     ci_low: float = math.nan
     ci_high: float = math.nan
 
@@ -61,7 +59,7 @@ class _Shift(ShiftNumbers):
             "p_published": self.p_paper,
             "n_units": self.n_clusters,
             "notes": (
-                describe_design(self.detectable, self.null_mean),
+                describe_design(null_mean=self.null_mean),
                 *([Note(NoteCode.WITHIN_ITEMS, {"p": self.p_items})] if cancels else []),
                 *self.notes,
             ),
@@ -100,8 +98,6 @@ class DistributionShift(_Shift):
     p_noise
         The probability of an nTVD at least as large from draws of the groups' own noise. It needs no clusters of like
         dispersion, and is careful with few.
-    detectable
-        The smallest shift that the test finds in 80 of 100 such samples, however it is spread; None if undefined.
     p_paper
         b/B of the permutations over responses, as VIBE prints it; may be 0.
     ci_low, ci_high
@@ -152,8 +148,8 @@ class JointShift(_Shift):
     attributes
         The shift of each attribute, from the same permutations.
     ntvd, estimate, estimate_unclipped, attainable_max, null_mean, null_mean_response, p_response, p_cluster, p_noise,
-    p_paper, detectable, ci_low, ci_high
-        As in `DistributionShift`, for the mean over the defined attributes; `detectable` is a shift in each.
+    p_paper, ci_low, ci_high
+        As in `DistributionShift`, for the mean over the defined attributes.
     n_responses, n_used, n_clusters
         The responses given, the responses with a kept value in a defined attribute, and the clusters that are
         compared.

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equivox.core.detectable import LEVEL, Detectable, reached
 from equivox.core.errors import UsageError
 from equivox.statistics import inputs
-from equivox.statistics.group_means import found_at
 from equivox.statistics.inputs import Floats, LabelColumn, NumberColumn
 from equivox.statistics.intervals import of_ratio
 from equivox.statistics.permutation import all_swaps, p_value, swaps
@@ -225,10 +223,7 @@ def least_p(n_clusters: int, n_resamples: int) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Parity:
-    """The share of stereotypical choices and its distance from one half, with test and intervals, in percent.
-
-    `detectable` is the deviation that the test finds, None where it is not known how far chance goes.
-    """
+    """The share of stereotypical choices and its distance from one half, with test and intervals, in percent."""
 
     share: float = math.nan
     deviation: float = math.nan
@@ -237,7 +232,6 @@ class Parity:
     share_high: float = math.nan
     ci_low: float = math.nan
     ci_high: float = math.nan
-    detectable: Detectable | None = None
     n: int = 0
     n_missing: int
     n_clusters: int = 0
@@ -314,20 +308,8 @@ def parity_deviation(
         share_high=high,
         ci_low=0.0 if low <= 50 <= high else min(ends),
         ci_high=max(ends),
-        detectable=_detectable(found, 2.0 ** (1 - found.n_clusters)),
         n=found.n,
         n_missing=tested.n_missing,
         n_clusters=found.n_clusters,
         notes=found.notes,
     )
-
-
-def _detectable(found: Share, step: float) -> Detectable | None:
-    """Return the deviation from parity that is found in 80 of 100 samples; None where all clusters are alike.
-
-    The deviation is twice the distance of the share from one half, and so is its noise. Student's t over the clusters
-    stands for the sign flips, which reject as often at the p-values that they can give, `step` apart.
-    """
-    if not found.error > 0:
-        return None
-    return Detectable(smallest=2 * found.error * found_at(reached(LEVEL, step), 2, found.degrees))

@@ -10,10 +10,9 @@ from math import isnan
 from typing import Any
 
 from equivox.core.coverage import Coverage
-from equivox.core.detectable import describe_design
 from equivox.core.lazy import NDArray, np
 from equivox.core.metric import Members
-from equivox.core.notes import Note, remark
+from equivox.core.notes import Note, describe_design, remark
 from equivox.core.samples import UNANSWERED, Samples
 from equivox.core.scores import NAN, Score, Scored, ScoringOptions
 from equivox.metrics.badf.annotation.scheme import CHARACTERS, PHRASES
@@ -145,7 +144,7 @@ def _tested_score(found: Found) -> Score:
         null_value=null.expected,
         estimate=null.observed - null.expected,
         p=null.p_names,
-        notes=(describe_design(None, null.expected), *([normal] if few else list_notes(too_few))),
+        notes=(describe_design(null_mean=null.expected), *([normal] if few else list_notes(too_few))),
     )
 
 

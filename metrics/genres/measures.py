@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from equivox.core.detectable import Detectable
 from equivox.core.fields import packaged_yaml
 from equivox.core.lazy import NDArray, np
 from equivox.core.plain import split_by
@@ -78,8 +77,8 @@ class Measured:
 
     `published` is the number that the paper's arithmetic gives on the same annotations (for M1 to M3, M5 and M6 the
     difference of the means of all known values of each, pairs or not), `p_paper` the paper's p-value (M7 and M8: every
-    annotation of every character counts as independent). NaN with the reason in `undefined`. `detectable` is the
-    difference or correlation that the test finds; None where no NEP differs from the others.
+    annotation of every character counts as independent). NaN with the reason in `undefined`. `sd` is
+    the standard deviation of single values within a gender, in the unit of the metric.
     """
 
     value: float = math.nan
@@ -90,7 +89,7 @@ class Measured:
     p: float = math.nan
     p_paper: float = math.nan
     published: float = math.nan
-    detectable: Detectable | None = None
+    sd: float = math.nan
     n_neps: int = 0
     undefined: str | None = None
     notes: tuple[str, ...] = ()
@@ -148,7 +147,6 @@ def _difference(
     )
     if found.undefined is not None:
         return Measured(undefined=found.undefined)
-    detectable = found.detectable
     sign = 1 if found.groups[0] == "male" else -1
     low, high = sorted(sign * end + 0.0 for end in (found.ci_low, found.ci_high))  # + 0.0: no -0
     means = [float(mean) * metric.scale for mean in found.means[::sign]]
@@ -159,7 +157,7 @@ def _difference(
         ci_low=max(low * metric.scale, -metric.limit),
         ci_high=min(high * metric.scale, metric.limit),
         p=found.p,
-        detectable=None if detectable is None else detectable.times(metric.scale),
+        sd=found.sd * metric.scale,
         n_neps=found.n_clusters,
         notes=("all NEPs differ by the same: no interval",) if math.isnan(found.ci_low) else (),
     )
@@ -234,22 +232,22 @@ def _correlation(pairs: Sequence[Pair], n_resamples: int, confidence: float, rng
         p=found.p,
         p_paper=p_paper,
         published=r,
-        detectable=_detectable(values, ["male", "female"] * len(averaged), neps),
+        sd=_compute_sd(male, female),
         n_neps=len(averaged),
         notes=notes,
     )
 
 
-def _detectable(values: Sequence[float], groups: Sequence[str], neps: Sequence[str]) -> Detectable | None:
-    """Return the correlation with a gender that the exchange of characters finds; None if no NEP differs.
+def _compute_sd(male: NDArray[np.float64], female: NDArray[np.float64]) -> float:
+    """Return the standard deviation within a gender, in the unit of the correlation; NaN for fewer than two NEPs.
 
-    A correlation with one of two groups is the difference of their means times √(share · (1 - share)) / the standard
-    deviation of all values, and is tested by the same exchange.
+    A correlation with one of two groups of equal size is half the difference of their means in standard deviations of
+    all values.
     """
-    rng = np.random.default_rng(0)  # What a design finds needs no permutations: one is enough.
-    found = statistics.group_means(values, groups, clusters=neps, n_resamples=1, distances=False, rng=rng).detectable
-    share = groups.count(groups[0]) / len(groups)
-    return None if found is None else found.times(math.sqrt(share * (1 - share)) / float(np.std(values)))
+    if len(male) < 2:
+        return math.nan
+    within = math.sqrt((male.var(ddof=1) + female.var(ddof=1)) / 2)
+    return within / 2 / float(np.std(np.concatenate([male, female])))
 
 
 def neps_of(pairs: Sequence[Pair]) -> list[Pair]:

@@ -203,7 +203,7 @@ class _Scoring:
             p=measured.p,
             p_published=measured.p_paper,
             notes=(
-                *list_design_notes(least.too_few, measured.detectable, even=measured.value == 0),
+                *list_design_notes(least.too_few, silent=math.isnan(measured.ci_low) and measured.value == 0, sd=measured.sd),
                 *self._notes(score, seen),
                 *map(remark, measured.notes),
             ),

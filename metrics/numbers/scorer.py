@@ -8,11 +8,10 @@ from typing import Any
 
 from equivox.core.annotation import RULES
 from equivox.core.attributes import LARGEST
-from equivox.core.detectable import describe_design
 from equivox.core.errors import UsageError
 from equivox.core.lazy import NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
-from equivox.core.notes import Note, NoteCode, remark
+from equivox.core.notes import Note, NoteCode, describe_design, remark
 from equivox.core.samples import Numbers, Samples
 from equivox.core.scores import LEVEL, NAN, Score, Scored, ScoringOptions
 from equivox.core.task import Attribute, Task
@@ -92,7 +91,7 @@ def _evidence(
             "by_group": dict(zip(found.groups, found.means.tolist(), strict=True)),
             "ci": (found.ci_low, found.ci_high),
             "p": found.p,
-            "notes": (describe_design(found.detectable), *list_notes(few, within)),
+            "notes": (describe_design(sd=found.sd), *list_notes(few, within)),
         },
         DISTANCE: {
             "n_units": found.n_clusters,

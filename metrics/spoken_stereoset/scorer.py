@@ -12,6 +12,7 @@ the groups are others (`--compare accent`), the difference is what the task says
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,16 +20,15 @@ from functools import cached_property
 from typing import Any
 
 from equivox.core.coverage import Coverage
-from equivox.core.detectable import describe_design
 from equivox.core.errors import UsageError
 from equivox.core.lazy import NDArray, np
-from equivox.core.notes import Note, remark
+from equivox.core.notes import Note, NoteCode, describe_design, remark
 from equivox.core.plain import split_by
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import NAN, LargestShift, Score, Scored, ScoringOptions, distance_interval
 from equivox.core.task import Task
 from equivox.dataset_builders.spoken_stereoset import KINDS
-from equivox.metrics.scoring import list_design_notes, list_notes, named, rng_of, statistics
+from equivox.metrics.scoring import list_notes, named, rng_of, statistics
 from equivox.metrics.spoken_stereoset.annotation.scheme import CHOICE, DECIDED_BY, LETTERS
 from equivox.metrics.spoken_stereoset.tally import HITS, OTHERS, STEREOTYPICAL, Tally
 
@@ -166,8 +166,7 @@ class _Subset:
             value=parity.share,
             ci=(parity.share_low, parity.share_high),
             missing_bounds=(low, high),
-            # What is found is half of the deviation, as the distance of the share from 50 is.
-            notes=(*self._design(parity, 0.5), *notes, *map(remark, parity.notes)) if parity.undefined is None else (),
+            notes=(*self._design(parity), *notes, *map(remark, parity.notes)) if parity.undefined is None else (),
         )
         bounds = distance_interval(2 * low, 2 * high, 100)
         deviation = Score(**self._deviation(parity), **shared, missing_bounds=bounds, notes=self._design(parity))
@@ -213,16 +212,16 @@ class _Subset:
             return {"coverage": self._chosen, "undefined_reason": remark(parity.undefined)}
         return {"coverage": self._chosen, "n_units": parity.n_clusters, "p": parity.p}
 
-    def _design(self, parity: statistics.Parity, factor: float = 1.0) -> tuple[Note, ...]:
-        """Return what the design can show, in a unit in which numbers are `factor` times as large."""
+    def _design(self, parity: statistics.Parity) -> tuple[Note, ...]:
+        """Return why the design could hide a difference."""
         if parity.undefined:
             return ()
         # A flip exchanges the two sides of a cluster, as in a stratum with one unit of each of two groups.
         least = statistics.least_p(
             np.ones((parity.n_clusters, 2), dtype=np.int64), n_resamples=self.options.n_resamples
         )
-        detectable = None if parity.detectable is None else parity.detectable.times(factor)
-        return tuple(list_design_notes(least.too_few, detectable, even=parity.deviation == 0))
+        silent = parity.deviation == 0 and math.isnan(parity.share_low)
+        return tuple(list_notes(least.too_few or (Note(NoteCode.NO_NOISE) if silent else None)))
 
     @cached_property
     def _named_letters(self) -> tuple[Counter[str], Note | None]:
@@ -257,7 +256,7 @@ class _Subset:
             estimate=float(value - null.mean()),
             p=float((1 + (null >= value - 1e-9).sum()) / (1 + len(null))),
             coverage=self._chosen,
-            notes=(describe_design(None, float(null.mean())),),
+            notes=(describe_design(null_mean=float(null.mean())),),
         )
 
     def _notes(self) -> tuple[Note, ...]:
