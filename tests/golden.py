@@ -84,8 +84,8 @@ def melt_scores(given: Sequence[Score], run: str) -> pd.DataFrame:
     for score in given:
         shift = score.largest_shift
         shares = {} if shift is None else {"largest_high": shift.high_share, "largest_low": shift.low_share}
-        design = {} if score.detectable is None else vars(score.detectable)
-        rows.append(score.as_row() | shares | design | {"null_mean": score.null_mean, "rare_share": score.rare_share})
+        design = {"null_mean": score.null_mean, "sd": score.sd, "rare_share": score.rare_share}
+        rows.append(score.as_row() | shares | design)
     scores = pd.DataFrame(rows)
     texts = [name for name in scores if name not in KEYS and pd.api.types.is_string_dtype(scores[name])]
     return melt(scores.drop(columns=texts), run=run)

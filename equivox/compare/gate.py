@@ -25,6 +25,7 @@ from equivox.compare.runs import ComparedRun, open_comparison
 from equivox.core.coverage import MOST_RARE
 from equivox.core.errors import UsageError, nearest
 from equivox.core.metric import Measure
+from equivox.core.notes import Note, NoteCode, note_about, remark
 from equivox.core.redact import redacted_text
 from equivox.core.scores import LEVEL, NAN, Score, left_out_of, unusual_options
 from equivox.core.variants import is_control
@@ -74,7 +75,7 @@ class Check(Subject):
     high: float = NAN
     margin: float = NAN
     decides_from: float = NAN
-    reason: str = ""
+    reason: Note | str = ""
 
 
 @dataclass(frozen=True)
@@ -232,12 +233,12 @@ def _check_scores(opened: Sequence[OpenedRun], margins: Mapping[str, float]) -> 
     return [_propose(check, len(checks)) for check in checks]
 
 
-def _explain_lack(run: ComparedRun, score: Score | None, task: str, level: float) -> str:
+def _explain_lack(run: ComparedRun, score: Score | None, task: str, level: float) -> Note | str:
     """Return why a score of a run cannot pass; empty if it can. `level` is that of hidden differences."""
     if score is None:
         return f"{run.model} did not run {task}"
-    if not score.defined:
-        return f"{run.model} has no score: {score.undefined_reason}"
+    if score.undefined_reason is not None:
+        return note_about(f"{run.model} has no score", score.undefined_reason)
     if all(is_control(other.task, other.condition) for other in run.scores):
         return f"{run.model} was asked in controls alone, in which it does not know the person"
     if run.read_by_rules:
@@ -248,16 +249,18 @@ def _explain_lack(run: ComparedRun, score: Score | None, task: str, level: float
         return f"{share:.0%} of the answers of {run.model}{about} were used, at least {MIN_COVERAGE:.0%} are needed"
     if (alike := run.alike(task)) > MOST_RARE * score.n_units:
         return f"{alike} of {score.n_units} units of {run.model} were asked what another one was"
-    if not score.found and (hidden := score.hidden_by) is not None:
-        return f"{run.model}: {hidden}"
+    for note in () if score.found else score.hiding:
+        # Chance finds differences within items in one of 20 nights; the level allows for all tests of the gate.
+        if note.code != NoteCode.WITHIN_ITEMS or note.values["p"] <= level:
+            return note_about(run.model, note)
     for part in left_out_of(score, run.scores):
         # A mean of the other attributes says nothing of an attribute that too few answers state.
         if part.coverage.worst[1] < MIN_COVERAGE:
-            return f"{run.model} has no score of {part.attribute}: {part.undefined_reason}"
+            return note_about(f"{run.model} has no score of {part.attribute}", part.undefined_reason or remark(""))
     return ""
 
 
-def _check(score: Score, test: PairedTest | None, margin: float, reason: str, measure: Measure | None) -> Check:
+def _check(score: Score, test: PairedTest | None, margin: float, reason: Note | str, measure: Measure | None) -> Check:
     """Return the check of a score with the numbers of its paired test; `reason` says why it cannot pass."""
     check = Check.of(score, outcome="not comparable", margin=margin)
     if test is None:

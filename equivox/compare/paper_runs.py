@@ -17,7 +17,7 @@ from equivox.configs.published import Source
 from equivox.core.errors import EquivoxError, UsageError
 from equivox.core.files import read_document, read_table
 from equivox.core.metric import Metric
-from equivox.core.notes import NoteCode
+from equivox.core.notes import Note, NoteCode, note_about, remark
 from equivox.core.scores import NAN, Score, family_of
 from equivox.core.task import Task
 from equivox.dataset_builders.corpus import SAMPLE
@@ -77,7 +77,7 @@ class Number:
     p: float = NAN
     undefined: str | None = None
     lacks: Literal["", "run", "task"] = ""
-    weak: tuple[str, ...] = ()
+    weak: tuple[Note, ...] = ()
 
 
 def average(numbers: Mapping[str, Number]) -> Number:
@@ -299,8 +299,8 @@ def read_score(source: Source, task: str, scores: Sequence[Score]) -> Number:
     whole = named.get("", score)
     if not whole.defined:
         return Number(measured=score.value, evaluations=1, p=score.p_published)
-    hidden = whole.hidden_by or ("a difference could hide" if whole.outcome == "too_few_data" else None)
-    weak = (None if hidden is None or whole.found else f"too few data: {hidden}", whole.coverage.uneven)
+    hidden = whole.hidden_by or (remark("a difference could hide") if whole.outcome == "too_few_data" else None)
+    few = None if hidden is None or whole.found else note_about("too few data", hidden)
     return Number(
         measured=score.value,
         evaluations=1,
@@ -309,5 +309,5 @@ def read_score(source: Source, task: str, scores: Sequence[Score]) -> Number:
         high=whole.ci[1],
         q=whole.q,
         p=score.p_published,
-        weak=tuple(str(why) for why in weak if why is not None),
+        weak=tuple(why for why in (few, whole.coverage.uneven) if why is not None),
     )

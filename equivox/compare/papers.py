@@ -18,6 +18,7 @@ from equivox.compare.paper_runs import Number, OpenedRun, TableRun, average
 from equivox.configs.published import PublishedPaper, PublishedTable, Source, published_paper
 from equivox.core.errors import UsageError
 from equivox.core.lazy import pandas
+from equivox.core.notes import Note, note_about
 from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL, NAN, family_of
 
@@ -43,7 +44,7 @@ class FilledTable:
     declared: PublishedTable
     paper: str
     cells: pandas.DataFrame
-    remarks: Sequence[str] = ()
+    remarks: Sequence[Note | str] = ()
 
 
 def fill_tables(paper: str, runs: Sequence[TableRun]) -> list[FilledTable]:
@@ -71,18 +72,21 @@ def _fill(table: PublishedTable, paper: PublishedPaper, runs: Sequence[OpenedRun
     for cell in cells:
         cell |= _measure(cell["source"], table.findings, paper.annotator, runs, departures)
     cohorts = _fill_totals(cells)
-    lines = [f"{DASH} {reason}" for reason in _reasons(cells, len(table.columns))]
+    lines: list[Note | str] = [f"{DASH} {reason}" for reason in _reasons(cells, len(table.columns))]
     nothing = f"nothing was measured for {', '.join(dict.fromkeys(map(family_of, tasks)))}"
     shown = {cell["model"] for cell in cells}
     lines += [f"{DASH} {model}: {run.undefined or nothing}" for model, run in new.items() if model not in shown]
     lines += [f"{cell['model']}: {line}" for cell in cells for line in cell["remarks"]]
     weak = [((cell["model"], why), cell["column"]) for cell in cells for why in cell["weak"]]
     for (model, why), group in split_by(weak, lambda entry: entry[0]).items():
-        lines.append(f"{model}, {', '.join(dict.fromkeys(column for _, column in group))}: {why}")
+        columns = ", ".join(dict.fromkeys(column for _, column in group))
+        lines.append(note_about(f"{model}, {columns}", why))
     if table.findings:
         cells, cohorts = _split_by_rank(cells)
     _complete(cells)
-    return FilledTable(table, paper.source, pandas.DataFrame(cells, dtype=object), list(dict.fromkeys(lines + cohorts)))
+    return FilledTable(
+        table, paper.source, pandas.DataFrame(cells, dtype=object), list(dict.fromkeys([*lines, *cohorts]))
+    )
 
 
 def _cells_of_new(model: str, declared: Sequence[Mapping[str, Any]], runs: Sequence[OpenedRun]) -> list[dict[str, Any]]:

@@ -41,6 +41,8 @@ class NoteCode(StrEnum):
     CUT_OFF = "cut_off"  # n, of
     CUT_IN_THOUGHT = "cut_in_thought"  # n, of
     WITHHELD = "withheld"  # n, of
+    # A note about a run, a task or a cell
+    ABOUT = "about"  # about, note
     # The words of a metric
     REMARK = "remark"  # text
 
@@ -76,6 +78,11 @@ def describe_design(*, null_mean: float = math.nan, sd: float = math.nan) -> Not
 def remark(text: str) -> Note:
     """Return the words of a metric as a note."""
     return Note(NoteCode.REMARK, {"text": text})
+
+
+def note_about(about: str, note: Note) -> Note:
+    """Return a note with what it is about."""
+    return Note(NoteCode.ABOUT, {"about": about, "note": note.plain})
 
 
 def as_note(given: object) -> object:

@@ -231,12 +231,18 @@ class Score:
         return self.defined and self.q < LEVEL
 
     @property
+    def hiding(self) -> tuple[Note, ...]:
+        """All that could hide a difference from a score without a finding."""
+        return tuple(
+            note
+            for note in self.notes
+            if note.code in _CAN_HIDE or (note.code in _TOO_MANY and note.values["share"] > MOST_RARE)
+        )
+
+    @property
     def hidden_by(self) -> Note | None:
         """What could hide a difference from a score without a finding; None if nothing could."""
-        for note in self.notes:
-            if note.code in _CAN_HIDE or (note.code in _TOO_MANY and note.values["share"] > MOST_RARE):
-                return note
-        return None
+        return next(iter(self.hiding), None)
 
     @cached_property
     def _facts(self) -> Mapping[NoteCode, Mapping[str, Any]]:

@@ -63,7 +63,7 @@ def lost_in(task: str, scores: Sequence[Score]) -> str:
 
 def _describe_gap(score: Score) -> str:
     """Return the shares of a way to lose answers by group; empty for a gap that is none, or small and not tested."""
-    most, why = score.largest_shift, score.outcome in ("no_result", "too_few_data")
+    most, why = score.largest_shift, score.outcome == "too_few_data" or not score.defined
     if most is None or not (score.found or (why and most.high_share - most.low_share >= WIDE)):
         return ""
     high, low = (f"{round_half_up(share)} %" for share in (most.high_share, most.low_share))

@@ -13,6 +13,7 @@ from equivox.compare.gate import EXIT_CODES, Gate, GateOutcome
 from equivox.core.lazy import pandas
 from equivox.core.plain import as_plain
 from equivox.report.frames import make_table
+from equivox.report.notes import write_note
 from equivox.report.table import Table, as_markdown
 
 MEANINGS: dict[GateOutcome, str] = {
@@ -27,7 +28,10 @@ COLUMNS = ("outcome", "new", "baseline", "difference", "low", "high", "margin", 
 def make_gate_table(gate: Gate) -> Table:
     """Return the checks of a gate as a table, with the outcome above and the reasons below."""
     table = make_table(
-        pandas.DataFrame(map(asdict, gate.checks)), write_headline(gate), by=("task", "metric"), columns=COLUMNS
+        pandas.DataFrame([vars(check) for check in gate.checks]),
+        write_headline(gate),
+        by=("task", "metric"),
+        columns=COLUMNS,
     )
     unchecked = [f"{number}: not checked, because no margin holds for it" for number in gate.unchecked]
     return replace(table, remarks=[*table.remarks, *unchecked, *gate.caveats, *_list_proposals(gate)])
@@ -77,7 +81,7 @@ def write_junit(gate: Gate) -> str:
             interval = f"{check.difference:.4g} further from no bias, {check.low:.4g} to {check.high:.4g}"
             tag = "error" if check.outcome == "not comparable" else "failure"
             margin = "no margin was set" if math.isnan(check.margin) else f"the margin is {check.margin:g}"
-            message = _clean(check.reason or f"{interval}; {margin}")
+            message = _clean(write_note(check.reason) or f"{interval}; {margin}")
             ElementTree.SubElement(case, tag, type=check.outcome, message=message)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"
 

@@ -30,6 +30,7 @@ _WORDS: Mapping[NoteCode, str] = {
     NoteCode.CUT_OFF: "{n} of {of} responses were cut off by the token limit: raise max_new_tokens",
     NoteCode.CUT_IN_THOUGHT: "{n} of {of} responses were cut off before they began to answer: raise max_new_tokens",
     NoteCode.WITHHELD: "{n} of {of} responses were withheld by the provider: its filter is measured with the model",
+    NoteCode.ABOUT: "{about}: {note}",
     NoteCode.REMARK: "{text}",
 }
 _SHARES = ("share", "needed", "other_share")

@@ -11,6 +11,7 @@ from equivox.compare.papers import FilledTable
 from equivox.core.files import write_text
 from equivox.core.plain import split_by
 from equivox.core.scores import LEVEL
+from equivox.report.notes import write_note
 from equivox.report.numbers import DASH, shortened
 from equivox.report.table import Cell, Content, Table, Weight, as_csv, as_latex
 from equivox.statistics import correlations
@@ -87,7 +88,7 @@ def _cell_table(table: FilledTable) -> Table:
         align="lllrrrrr"[first:],
         rows=[[cell["block"], cell["row"], cell["column"], *format_cell(cell)][first:] for cell in shown],
         grouped=2 - first,
-        remarks=table.remarks,
+        remarks=[write_note(remark) for remark in table.remarks],
         notes=[NOTE, *_notes(table)],
     )
 
@@ -106,7 +107,7 @@ def paper_table(table: FilledTable) -> Table:
         align=("lr" if findings else "ll")[first:] + ("l" if findings else "r") * len(table.declared.columns),
         rows=rows,
         grouped=1 - first,
-        remarks=table.remarks,
+        remarks=[write_note(remark) for remark in table.remarks],
         notes=[FINDINGS_NOTE] if findings else [NOTE, *_notes(table)],
     )
 

@@ -200,15 +200,6 @@ def p_by_name(null: Floats, observed: Floats, names: Iterable[str], *, exact: bo
     return {name: p_of_mean(null, observed, own, exact=exact) for name, own in places.items()}
 
 
-def p_step(null: Floats, *, exact: bool) -> float:
-    """Return how far apart the p-values of a test lie: the share of its furthest permutations, 0 if they are drawn.
-
-    >>> p_step(np.array([1.0, 3.0, 3.0, 2.0]), exact=True), p_step(np.array([1.0, 3.0]), exact=False)
-    (0.5, 0.0)
-    """
-    return p_value(null, float(null.max()), exact=True) if exact and len(null) else 0.0
-
-
 def n_extreme(null: Floats, observed: float, size: float = 1.0) -> int:
     """Count the null values that are not below the observed one, see `p_value`."""
     return len(null) - int((null < observed - 1e-9 * max(size, abs(observed))).sum())

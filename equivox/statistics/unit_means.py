@@ -12,13 +12,12 @@ import numpy as np
 from equivox.core.encoded import cross_count
 from equivox.statistics.encode import Design
 from equivox.statistics.inputs import Bools, Floats, Ints
-from equivox.statistics.intervals import freedom_of, student_p
+from equivox.statistics.intervals import freedom_of
 from equivox.statistics.permutation import (
     BLOCK_CELLS,
     Labels,
     count_labellings,
     labellings,
-    p_value,
     row_blocks,
     sizes_and_order,
 )
@@ -45,12 +44,6 @@ class Units:
     values: Floats
     cluster_of_value: Ints
     rows: Ints
-
-    @property
-    def weight_of_value(self) -> Floats:
-        """The weight of each value in the mean of its group, N."""
-        own = self.deals[np.arange(len(self.group)), self.group] / np.bincount(self.cluster_of_value)
-        return np.asarray(own[self.cluster_of_value], dtype=np.float64)
 
     @property
     def paired(self) -> bool:
@@ -124,11 +117,6 @@ class Units:
         squares, degrees = zip(*(self._square(self.group == code, code, 0) for code in groups), strict=True)
         return squares, degrees
 
-    @property
-    def freedom_of_noise(self) -> float:
-        """The degrees of freedom of the groups' noise together (Welch and Satterthwaite)."""
-        return freedom_of(*self._of_each_group())
-
     def size(self, column: int = 0) -> float:
         """Return the size of the numbers in a column, see `size_of`."""
         return size_of(self.values[:, column], self.values)
@@ -189,16 +177,6 @@ class Units:
         freedom = freedom_of(errors.tolist(), [(n_strata - 1) * (n_groups - 1) / n_groups] * n_groups)
         scale = np.sqrt(freedom / rng.chisquare(freedom, size))
         return np.asarray(scale[:, None] * np.sqrt(errors) * rng.standard_normal((size, n_groups)), dtype=np.float64)
-
-    def p_of_noise(self, difference: float, n_draws: int, rng: np.random.Generator) -> float:
-        """Return the p of the groups' difference by their own noise; 0 where it is not known.
-
-        Of two groups it is Welch's, of more that of draws of the largest mean minus the smallest.
-        """
-        if self.deals.shape[1] == 2:
-            return student_p(*self.error(0, 1), difference)
-        drawn = self.noise_of_gap(n_draws, rng)
-        return 0.0 if drawn is None else p_value(drawn, difference, exact=False, size=self.size())
 
     def apart(self, mine: Bools, column: int = 0) -> Floats:
         """Return how far a group's clusters lie from the mean of these in their stratum: clusters vary within it.

@@ -187,7 +187,7 @@ def test_score_recomputes_the_same_numbers_and_shows_attributes(equivox: Cli, tm
     assert (folder / "scores.json").read_bytes() == stored
     assert again == shown
     detailed = equivox.done("score", folder, "--details")
-    assert "romantic_appeal" in detailed and "mover value" in detailed
+    assert "romantic_appeal" in detailed and "largest shift" in detailed
 
 
 def test_score_keeps_the_options_that_the_run_was_scored_with(equivox: Cli, tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_too_many_refusals_leave_the_score_undefined_and_exit_1(equivox: Cli, tm
     assert "every group needs 80 %" in " ".join(out.split())
     document = json.loads((tmp_path / "run" / "scores.json").read_text())
     whole = next(score for score in document["scores"] if score["attribute"] is None)
-    assert whole["value"] is None and "every group needs" in whole["undefined"]
+    assert whole["value"] is None and whole["undefined_reason"]["code"] == "too_few_usable"
     refused = whole["coverage"]["generated"] - whole["coverage"]["answered"]
     assert f"do not count: {refused} refused or empty" in out
     names, counts = equivox("status", tmp_path / "run")[1].splitlines()[1:3]

@@ -32,6 +32,7 @@ from equivox.compare.runs import (
 )
 from equivox.core.errors import RunError, UsageError
 from equivox.core.files import write_document
+from equivox.core.notes import describe_design
 from equivox.core.plain import split_by
 from equivox.core.progress import Event, Progress
 from equivox.core.samples import Row
@@ -52,9 +53,9 @@ from equivox.tasks.registry import builtin_tasks, resolve_tasks
 
 def score(task: str, value: float, null_mean: float = 0.0) -> Score:
     return made_score(
-        task=task, value=value, null_mean=null_mean, estimate=max(0.0, value - null_mean),
-        estimate_unclipped=value - null_mean, p_cluster=0.01,
-        undefined="nothing to compare" if math.isnan(value) else None,
+        task=task, value=value, estimate=value - null_mean, p=0.01, attainable_max=100.0,
+        notes=(describe_design(null_mean=null_mean),),
+        undefined_reason="nothing to compare" if math.isnan(value) else None,
     )  # fmt: skip
 
 
@@ -175,7 +176,7 @@ def test_models_by_tasks_as_printed_in_the_paper(equivox: Cli, tmp_path: Path) -
     assert float(refusals["simulated:biased,refusal_gap=0.5"]["ci_high"]) > 50
     assert refusals["simulated:oracle"]["undefined"].startswith("no response declines")
     # Columns that the first row leaves empty are there all the same.
-    assert any(row["mover_value"] for row in scores)
+    assert any(row["largest_shift"] for row in scores)
     values = csv_rows(tmp_path / "csv" / "values.csv")
     mine = [v for v in values if (v["model"], v["task"], v["attribute"], v["group"]) == (
         "simulated:oracle", "vibe_gender:candidate", "competency", "female")]  # fmt: skip
@@ -410,7 +411,7 @@ def test_what_an_estimate_may_stand_for(n_groups: int, values: int, differ: int)
     for size in (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0):
         moved = noise + size * shift
         estimates = [float(estimate_shift(own, np.ones_like(own), whole)[0]) for own in moved]
-        one = replace(score("v:t", 0.0, length), estimate_unclipped=float(np.mean(estimates)))
+        one = replace(score("v:t", 0.0, length), estimate=float(np.mean(estimates)))
         least, most = truths([one])
         assert least - 0.05 * length <= size * length <= most + 0.05 * length, size
 

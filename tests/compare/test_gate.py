@@ -254,12 +254,11 @@ def change_coverage(score: Score, used: int, **changes: Any) -> Score:
     ("changes", "reason"),
     [
         ({}, ""),
-        ({"undefined": "it is lost"}, "simulated:oracle has no score: it is lost"),
+        ({"undefined_reason": remark("it is lost")}, "simulated:oracle has no score: it is lost"),
         # At the level .0001 chance finds a hidden difference in one night of 10,000; at .01 it is none.
-        ({"p_cluster": 0.2, "p_every_value": 0.0001}, "simulated:oracle: the rare values that are left out differ"),
-        ({"p_cluster": 0.2, "p_items": 0.0001}, "simulated:oracle: groups differ within items"),
-        ({"p_cluster": 0.2, "p_every_value": 0.01, "p_items": 0.01}, ""),
-        ({"removed_share": 0.69, "min_count": 10}, "over 20 % of the values are seen fewer than 10 times"),
+        ({"notes": (Note(NoteCode.WITHIN_ITEMS, {"p": 0.0001}),)}, "within_items"),
+        ({"notes": (Note(NoteCode.WITHIN_ITEMS, {"p": 0.01}),)}, ""),
+        ({"notes": (Note(NoteCode.RARE_VALUES, {"share": 0.69, "min_count": 10}),)}, "rare_values"),
     ],
 )
 def test_scores_that_cannot_pass(runs: dict[str, Path], changes: dict[str, Any], reason: str) -> None:

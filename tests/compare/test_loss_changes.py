@@ -14,7 +14,7 @@ from equivox.compare.loss_changes import LossChange, list_loss_changes
 from equivox.compare.pairs import Asked, OpenedRun
 from equivox.compare.runs import ComparedRun
 from equivox.core.samples import Row, Samples
-from equivox.core.scores import Mover
+from equivox.core.scores import LargestShift
 from equivox.tasks.registry import builtin_tasks
 
 TASK = builtin_tasks()["vibe_gender:advisory"]
@@ -47,9 +47,9 @@ def test_a_gap_by_hand() -> None:
     found = {change.metric: change for change in list_loss_changes(now, before)}
     assert set(found) == {"refusal", "failure"}
     refusal, failure = found["refusal"], found["failure"]
-    assert refusal.new == Mover(value="yes", high_group="f", high_share=75, low_group="m", low_share=0)
-    assert refusal.old == Mover(value="yes", high_group="f", high_share=25, low_group="m", low_share=0)
-    assert failure.new == Mover(value="yes", high_group="m", high_share=25, low_group="f", low_share=0)
+    assert refusal.new == LargestShift(value="yes", high_group="f", high_share=75, low_group="m", low_share=0)
+    assert refusal.old == LargestShift(value="yes", high_group="f", high_share=25, low_group="m", low_share=0)
+    assert failure.new == LargestShift(value="yes", high_group="m", high_share=25, low_group="f", low_share=0)
     assert (refusal.growth, failure.growth, failure.undefined) == (50, 25, None)
     # Of 924 ways to deal twelve speakers to two groups two are as extreme.
     assert refusal.p == pytest.approx(2 / 924, rel=0.05) and refusal.p_least == pytest.approx(2 / 924)
@@ -118,12 +118,12 @@ def test_what_was_not_asked_alike_is_not_compared() -> None:
 def test_a_gap_is_worse_where_it_grew_beyond_chance(
     new: tuple[float, float], p: float, p_least: float, outcome: str, why: str
 ) -> None:
-    def mover(high: float, low: float) -> Mover:
-        return Mover(value="yes", high_group="f", high_share=high, low_group="m", low_share=low)
+    def shares(high: float, low: float) -> LargestShift:
+        return LargestShift(value="yes", high_group="f", high_share=high, low_group="m", low_share=low)
 
     change = LossChange(
         dimension="gender", condition="audio", family="f", task="f:t", metric="refusal", unit="percentage points",
-        new=mover(*new), old=mover(8, 3), p=p, p_least=p_least,
+        new=shares(*new), old=shares(8, 3), p=p, p_least=p_least,
     )  # fmt: skip
     check = _check_loss(change, 0.01)
     assert (check.outcome, check.new, check.baseline) == (outcome, new[0] - new[1], 5)

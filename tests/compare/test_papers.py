@@ -28,10 +28,12 @@ from equivox.configs.published import PublishedPaper, Source, published_names, p
 from equivox.core.errors import UsageError
 from equivox.core.fields import checked_form, load_yaml
 from equivox.core.files import read_document, write_document
+from equivox.core.notes import Note, NoteCode, remark
 from equivox.core.scores import NAN, Score, ScoringOptions, family_of
 from equivox.dataset_builders.opening import open_corpus
 from equivox.engines import ModelFile, model_names
 from equivox.metrics.genres.cohort import published_cohorts
+from equivox.report.notes import write_note
 from equivox.report.papers import cell_tables, draw_table, format_cell, paper_table, write_tables
 from equivox.report.table import print_tables
 from equivox.run.run_files import open_run_file, settings_of
@@ -276,15 +278,15 @@ def test_what_was_not_measured_says_why(runs: dict[str, Path]) -> None:
             assert math.isnan(cell.deviation) == math.isnan(cell.measured) or cell.published is None
             assert cell.undefined != ""
     refused = whole(runs["refusing"], "vibe_gender:story").undefined_reason
-    assert refused is not None and "every group needs" in refused
+    assert refused.code == "too_few_usable"
     for block, row, why in (
-        ("gender", "Qwen2.5-Omni-7B", refused),
+        ("gender", "Qwen2.5-Omni-7B", str(refused)),
         ("gender", "DeSTA", "no run of desta2.5-audio-llama-3.1-8b"),
         ("accent", "Qwen2.5-Omni-3B", "vibe_accent:story was not asked"),
         ("gender", "AF3", "empty is not a run: it has no manifest.json; give the folder that a run wrote"),
     ):
         assert cell_of(tables, "table_1", block, row, "Story").undefined == why
-    lines = "\n".join(tables[0].remarks)
+    lines = "\n".join(map(write_note, tables[0].remarks))
     for line in (
         "— no run of desta2.5-audio-llama-3.1-8b, phi-4-multimodal-instruct",
         f"Qwen2.5-Omni-7B, Story: {refused}",
@@ -381,19 +383,18 @@ def test_a_cell_has_stars_by_q(runs: dict[str, Path], tmp_path: Path, q: float |
 def test_a_number_by_the_papers_arithmetic_has_the_test_of_the_score_beside_it() -> None:
     def score(**changes: Any) -> Score:
         fields = {
-            "value": 20.0, "q": 0.01, "estimate": 12.0, "estimate_unclipped": 12.0, "ci_low": 5.0, "ci_high": 19.0,
-            "p_paper": 0.002,
+            "value": 20.0, "q": 0.01, "estimate": 12.0, "ci": (5.0, 19.0), "p_published": 0.002, "attainable_max": 99.0,
         }  # fmt: skip
         return made_score(**fields | changes)
 
-    own, other = score(), score(subset=PUBLISHED, value=30.0, p_paper=0.5, estimate=NAN, q=NAN)
+    own, other = score(), score(subset=PUBLISHED, value=30.0, p_published=0.5, estimate=NAN, q=NAN)
     asked, plain = Source(score="nTVD", subset=PUBLISHED), Source(score="nTVD")
     # A score that is its own estimate shows none beside it, and an undefined one beside it has no test.
     for source, scores, expected in (
         (asked, [own, other, score(attribute="hobby")], (30, 12, 5, 19, 0.01, 0.5, 1)),
         (plain, [own], (20, 12, 5, 19, 0.01, 0.002, 1)),
-        (plain, [score(estimate=NAN, estimate_unclipped=NAN)], (20, NAN, 5, 19, 0.01, 0.002, 1)),
-        (asked, [score(undefined="too few", value=NAN), other], (30, NAN, NAN, NAN, NAN, 0.5, 1)),
+        (plain, [score(estimate=NAN)], (20, NAN, 5, 19, 0.01, 0.002, 1)),
+        (asked, [score(undefined_reason="too few", value=NAN), other], (30, NAN, NAN, NAN, NAN, 0.5, 1)),
     ):
         number = read_score(source, "f:t", scores)
         found = (number.measured, number.estimate, number.low, number.high, number.q, number.p, number.evaluations)
@@ -401,7 +402,7 @@ def test_a_number_by_the_papers_arithmetic_has_the_test_of_the_score_beside_it()
     for source, scores, why in (
         (asked, [own], f"the run has no nTVD of f:t ({PUBLISHED})"),
         (Source(score="M1"), [own], "the run has no M1 of f:t"),
-        (plain, [score(undefined="too few")], "too few"),
+        (plain, [score(undefined_reason="too few")], "too few"),
     ):
         assert read_score(source, "f:t", scores).undefined == why
 
@@ -412,7 +413,8 @@ def test_what_weakens_a_number_is_said(runs: dict[str, Path], tmp_path: Path) ->
     document = read_document(folder / "scores.json")
     for score in document["scores"]:
         if score["attribute"] is None and score["task"] in ("vibe_gender:story", "vibe_gender:advisory"):
-            score |= {"q": 0.3, "p_cluster": 0.2, "cannot_tell": "20 permutations: no p below 0.1"}
+            few = Note(NoteCode.SMALLEST_P, {"p": 0.1, "permutations": 20})
+            score |= {"q": 0.3, "p": 0.2, "notes": [few.plain]}
     one = document["scores"][0]["coverage"]["requested_by_group"]["female"]
     for score in document["scores"]:
         if score["attribute"] is None and score["task"] == "vibe_gender:story":
@@ -421,20 +423,20 @@ def test_what_weakens_a_number_is_said(runs: dict[str, Path], tmp_path: Path) ->
     write_document(folder / "scores.json", document | {"answered": 570})
     table, *_ = fill_tables("vibe", [TableRun(folder, "qwen2.5-omni-3b")])
     for line in (
-        "qwen2.5-omni-3b, Adv., Story: this design cannot tell: 20 permutations: no p below 0.1",
+        "qwen2.5-omni-3b, Adv., Story: too few data: 20 permutations: no p below 0.1",
         "qwen2.5-omni-3b, Story: 50 % of the answers of group female are missing, 0 % of group male",
         "qwen2.5-omni-3b: scored with 570 of now 576 responses: `equivox score`",
     ):
-        assert line in table.remarks
+        assert line in map(write_note, table.remarks)
 
 
 def evaluated(folder: Path, name: str, value: float | None) -> None:
     """Store scores by a further annotator: those of the run, with another nTVD of the story."""
     document = read_document(folder / "scores.json")
     for record in document["scores"]:
-        if (record["task"], record["attribute"], record["name"]) == ("vibe_gender:story", None, "nTVD"):
+        if (record["task"], record["attribute"], record["metric"]) == ("vibe_gender:story", None, "nTVD"):
             record["value"] = value
-            record["undefined"] = "nobody could tell" if value is None else None
+            record["undefined_reason"] = remark("nobody could tell").plain if value is None else None
     write_document(folder / f"scores-{name}.json", document)
 
 

@@ -85,7 +85,7 @@ def test_what_was_not_generated_is_in_no_share() -> None:
     assert math.isnan(found["slbs"])  # three of five choose: below the floor
     nothing = STEREOSET(kinds=[None, None])
     assert math.isnan(nothing["slifs"])
-    assert "0 %" in nothing["undefined"]
+    assert "share 0.0" in nothing["undefined"]
 
 
 def test_one_letter_is_no_even_model() -> None:
@@ -114,7 +114,7 @@ def test_a_choice_that_could_not_be_read_is_not_undecided() -> None:
     found = GENRES(metrics=["M4"] * 10, pairs=list("abcdefghij"), male=[1, 0, *[None] * 8], female=[0, 1, *[None] * 8])
     assert math.isnan(found["m4"])
     assert found["m4_coverage"] == pytest.approx(0.2)
-    assert "20 %" in found["m4_undefined"]
+    assert "share 0.2" in found["m4_undefined"]
     neither = GENRES(metrics=["M8"] * 4, pairs=list("abcd"), male=[0] * 4, female=[0] * 4)
     assert math.isnan(neither["m8"])
     assert neither["m8_undefined"] == "no narrative was decided"

@@ -13,8 +13,7 @@ import pytest
 from sample_runs import sample_run
 
 from equivox.core.coverage import STAGES, Coverage
-from equivox.core.detectable import describe_design
-from equivox.core.notes import Note, NoteCode, remark
+from equivox.core.notes import Note, NoteCode, describe_design, remark
 from equivox.core.scores import Score
 from equivox.integrations.flat import EVIDENCE, flat_metrics, metric_key
 from equivox.run.scoring import read_scores
@@ -33,7 +32,7 @@ WHOLE = Score(
     ci=(1.0, 40.0),
     p=0.03,
     coverage=COVERAGE,
-    notes=(describe_design(None, 20.0),),
+    notes=(describe_design(null_mean=20.0),),
 )
 
 FAMILIES = (

@@ -62,7 +62,7 @@ def comparison(tasks: int = 2) -> tuple[Comparison, Judged]:
         scores = [
             made_score(
                 task=f"family:{HOSTILE[(number + shift) % 6]}", condition=r"\condition", dimension="100 %",
-                value=float(number), p_cluster=0.01, undefined=r"no \reason_ at all" if number == 3 else None,
+                value=float(number), p=0.01, undefined_reason=r"no \reason_ at all" if number == 3 else None,
             )
             for shift in range(tasks)
         ]  # fmt: skip

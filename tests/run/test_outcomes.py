@@ -13,8 +13,7 @@ from commands import Cli, write_rows
 from made_scores import made_score
 
 from equivox import FunctionEngine, measure, open_run
-from equivox.core.detectable import Detectable, describe_design
-from equivox.core.notes import Note, NoteCode
+from equivox.core.notes import Note, NoteCode, describe_design
 from equivox.core.outcomes import compute_rule_of_three, decide_outcome, decide_task, decide_tasks
 from equivox.core.requests import Request
 from equivox.core.scores import Outcome, Score
@@ -45,7 +44,7 @@ NTVD = {"unit": "percent of the largest possible distance", "value": 20.0}
         ({"p": 0.5, "q": 0.5, "ci": (0.0, 9.9), "notes": (Note(NoteCode.NO_NOISE),)}, 10.0, "too_few_data"),
         # A signed number is as far from no difference as its further end.
         ({"p": 0.5, "q": 0.5, "ci": (-12.0, 3.0)}, 10.0, "too_few_data"),
-        ({"p": 0.5, "q": 0.5, "null_value": 50.0, "ci": (44.0, 58.0)}, 10.0, "no_difference"),
+        ({"p": 0.5, "q": 0.5, "null_value": 50.0, "ci": (46.0, 54.0)}, 10.0, "no_difference"),
         # A unit of its own, and no spread to look for a part of.
         ({"p": 0.5, "q": 0.5, "unit": "EUR", "ci": (0.0, 3.0)}, 10.0, "too_few_data"),
         ({"value": math.nan, "undefined_reason": "nobody answered"}, 10.0, "no_result"),
@@ -57,7 +56,7 @@ def test_the_outcome_of_a_score(given: dict[str, Any], look_for: float, outcome:
 
 
 def test_a_limit_in_the_unit_of_a_number_is_the_design_s_own() -> None:
-    design = describe_design(Detectable(smallest=900.0, sd=4000.0))
+    design = describe_design(sd=4000.0)
     salary = made_score(unit="EUR", value=100.0, p=0.5, q=0.5, ci=(-700.0, 900.0), notes=(design,))
     # 0.2513 x 4,000 = 1,005 EUR
     assert decide_outcome(salary, 10.0) == "no_difference"

@@ -102,8 +102,8 @@ METRIC = Metric(
     score=toy_scores,
     score_family=toy_family,
     measures=(
-        Measure(metric="share of A", no_bias=50.0, not_compared="it is a toy"),
-        Measure(metric="rows", no_bias=None, not_compared="it is a toy"),
+        Measure(name="share of A", no_bias=50.0, not_compared="it is a toy"),
+        Measure(name="rows", no_bias=None, not_compared="it is a toy"),
     ),
 )
 

@@ -14,14 +14,10 @@ from equivox.statistics import attainable_shift, distribution_shift, ntvd
 from equivox.statistics.distance import (
     _SPREADS,
     _STEP,
-    _crossing,
     _expected_length,
-    _hidden,
     _length,
     _log_likelihoods,
-    detectable,
     estimate_shift,
-    ntvd_of_shares,
     quantile,
 )
 
@@ -72,48 +68,6 @@ def test_properties(rows):
 def test_what_cannot_be_compared_raises(rows, words):
     with pytest.raises(UsageError, match=words):
         ntvd(rows)
-
-
-@pytest.mark.parametrize("shape", [(2, 2), (2, 7), (3, 5), (6, 4)])
-def test_what_is_hidden_in_the_noise_moves_values_by_their_errors_and_has_the_length_one(shape):
-    errors = np.random.default_rng(3).uniform(0.5, 1.5, shape)
-    found = _hidden(errors)
-    assert ntvd_of_shares(found[None]) == pytest.approx([1])
-    assert found.sum(axis=1) == pytest.approx(np.zeros(shape[0]))
-    assert found.sum(axis=0) == pytest.approx(np.zeros(shape[1]))
-    # Half of the groups move to each side, as nearly as can be.
-    assert abs((found[:, 0] > 0).sum() - (found[:, 0] < 0).sum()) <= 1
-    # Values that move to one side move by as many errors; the sides have half of the errors each, as nearly as can be.
-    size = errors.mean(axis=0)
-    for side in (found[0] > 0, found[0] < 0):
-        assert np.ptp(np.abs(found[0][side]) / size[side]) == pytest.approx(0, abs=1e-12)
-        assert size[side].sum() == pytest.approx(size.sum() / 2, abs=size.max() / 2)
-
-
-def test_a_crossing_lies_between_what_was_tried_or_beyond_at_the_last_slope():
-    tried, reached = np.array([0.0, 1.0, 2.0, 4.0]), np.array([3.0, 4.0, 6.0, 9.0])
-    found = [_crossing(tried, reached, critical) for critical in (5.0, 7.5, 12.0, 9.0, 2.0)]
-    # Beyond 4 it grows by 3 each 2.
-    assert found == pytest.approx([1.5, 3.0, 6.0, 4.0, 0.0])
-
-
-def test_the_smallest_shift_that_is_found_in_80_of_100_samples_of_normal_noise():
-    # Two values of two groups: |shift + noise| is a folded normal. 5 of 100 exceed 1.96 errors without a shift, and 80
-    # of 100 with one of 2.80.
-    rng = np.random.default_rng(5)
-    half = rng.normal(0, 0.01, 4_000)
-    noise = np.stack([np.stack([half, -half], axis=1), np.stack([-half, half], axis=1)], axis=1)
-    lengths = ntvd_of_shares(noise)
-    found = detectable(noise, lengths, np.full((2, 2), 0.01), [slice(0, 2)])
-    error = 200 * 0.01  # the distance is 100 times the difference of shares, twice a deviation
-    assert found.smallest == pytest.approx((1.96 + 0.84) * error, rel=0.05)
-
-
-def test_large_errors_are_balanced_first():
-    # One value with three errors against three with one: every value moves by as many errors, which no other order of
-    # the sides gives.
-    found = _hidden(np.array([[1.0, 1.0, 1.0, 3.0]] * 2))
-    assert np.abs(found[0]) / found[0].max() == pytest.approx([1 / 3, 1 / 3, 1 / 3, 1])
 
 
 def test_ceiling_needs_two_groups_and_a_value():

@@ -208,18 +208,6 @@ def test_the_variances_of_three_groups_in_every_unit_by_hand() -> None:
     assert drawn is not None and np.quantile(drawn, 0.95) == pytest.approx(expected, rel=0.03)
 
 
-@pytest.mark.parametrize("n_groups", [2, 3])
-def test_noise_of_items_is_students_with_their_degrees_of_freedom(n_groups: int) -> None:
-    """Clusters that hardly differ leave the noise of four items: Student's, or Tukey's range, of three degrees."""
-    group = np.arange(6 * n_groups) % n_groups
-    design = encode_design(group, np.arange(len(group)), None)
-    units, _ = units_of((1e-6 * rng().standard_normal(len(group)))[:, None], design)
-    drawn = units.noise_of_gap(100_000, rng(), (np.full((4, n_groups), 0.5) * np.eye(4, n_groups), 3))
-    # Of the pulls of each group one is .5, and so is the standard error of its mean.
-    half = stats.studentized_range.ppf(0.95, n_groups, 3) * 0.5
-    assert drawn is not None and np.quantile(np.abs(drawn), 0.95) == pytest.approx(half, rel=0.02)
-
-
 def test_nothing_to_compare_has_a_reason_and_no_zero() -> None:
     same = group_means([4, 4, 4, 4], list("aabb"), clusters=range(4), rng=rng())
     assert math.isnan(same.difference) and "all values are the same" in str(same.undefined)
@@ -232,18 +220,6 @@ def test_nothing_to_compare_has_a_reason_and_no_zero() -> None:
     told = r"units in several: of 4, 1 in 2, 3 in 1 of 2 groups \('w' in b\)"
     with pytest.raises(UsageError, match=told):
         group_means([1, 2, 3, 4, 5], list("abaab"), clusters=list("xxyzw"), rng=rng())
-
-
-@pytest.mark.parametrize("unit", [1.0, 1e-12, 1e15])
-def test_the_unit_of_the_numbers_changes_no_p(unit: float) -> None:
-    values, groups = np.concatenate([ONE[:9], OTHER]), ["a"] * 9 + ["b"] * 9
-    for clusters in ([*range(18)], [*range(9)] * 2):
-        own = group_means(values, groups, clusters=clusters, n_resamples=999, rng=rng())
-        other = group_means(values * unit, groups, clusters=clusters, n_resamples=999, rng=rng())
-        assert (other.p, other.distance_p) == (own.p, own.distance_p)
-        assert own.detectable is not None and other.detectable is not None
-        assert other.detectable.at_5_percent == pytest.approx(own.detectable.at_5_percent * unit)
-        assert (other.ci_low, other.ci_high) == pytest.approx((own.ci_low * unit, own.ci_high * unit))
 
 
 def test_what_rounding_leaves_is_no_difference_in_any_unit() -> None:
@@ -289,118 +265,7 @@ def test_levels_with_clusters_that_differ(crossed: bool, n_groups: int) -> None:
     assert np.mean(held) > 0.917
 
 
-def test_other_items_widen_the_interval_by_what_items_pull_apart() -> None:
-    # Both speakers of each group read the three sentences; f lies 1, 3 and 8 above m in them.
-    apart = np.array([1.0, 3, 8])
-    values = np.array([10 + apart, 12 + apart, [10.0, 10, 10], [12.5, 12.5, 12.5]])
-    design = {"clusters": np.arange(4).repeat(3), "items": [*"xyz"] * 4}
-    found = group_means(values.ravel(), np.repeat(["f", "m"], 6), rng=rng(), **design)
-    # The squares: of the clusters' means 14, 16 and 10, 12.5, and of the sentences.
-    squares = [2 / 2, 3.125 / 2, apart.var(ddof=1) / 3]
-    degrees = sum(squares) ** 2 / (squares[0] ** 2 / 1 + squares[1] ** 2 / 1 + squares[2] ** 2 / 2)
-    half = stats.t.ppf(0.975, degrees) * math.sqrt(sum(squares))
-    wider = max(half, found.ci_high - found.difference)
-    assert found.difference == pytest.approx(15 - 11.25)
-    assert found.new_items_high == pytest.approx(found.difference + wider)
-    assert found.new_items_low == pytest.approx(found.difference - wider)
-    alone = group_means(values.ravel(), np.repeat(["f", "m"], 6), clusters=design["clusters"], rng=rng())
-    assert (alone.ci_low, alone.ci_high) == (found.ci_low, found.ci_high) and math.isnan(alone.new_items_low)
-    one = group_means(values.ravel(), np.repeat(["f", "m"], 6), rng=rng(), **{**design, "items": ["x"] * 12})
-    assert math.isnan(one.new_items_high)
-    # Of two items one has two thirds of the answers. They pull f by -4/3 and 4/3, times √2 and √(.5/(1 - share)). They
-    # weigh as 1/(4/9 + 1/9) = 1.8 items of one size, which is less than the one degree of freedom that is left.
-    two = group_means(values.ravel(), np.repeat(["f", "m"], 6), rng=rng(), **{**design, "items": [*"xxy"] * 4})
-    squares[2] = 16 / 9 * 2 * (0.5 / (1 / 3) + 0.5 / (2 / 3))
-    degrees = sum(squares) ** 2 / sum(square**2 for square in squares)
-    assert two.new_items_high == pytest.approx(15 - 11.25 + stats.t.ppf(0.975, degrees) * math.sqrt(sum(squares)))
-
-
 EVEN, UNEVEN = [1] * 12, [1, 1, 1, 1, 1, 1, 1, 2, 3, 4, 6, 10]
-
-
-@pytest.mark.parametrize(("strata", "often"), [(True, EVEN), (False, EVEN), (False, UNEVEN)])
-def test_the_interval_for_other_items_holds_their_mean(strata: bool, often: list[int]) -> None:
-    """Sentences that set the groups apart by chance: the first interval speaks of these alone, the second of others."""
-    draws, held, these = np.random.default_rng(8), [], []
-    n, m = 10, 12
-    groups, speakers = np.repeat([0, 1], n * sum(often)), np.arange(2 * n).repeat(sum(often))
-    items = np.tile(np.arange(m).repeat(often), 2 * n)
-    for _ in range(300):
-        values = draws.normal(0, 0.6, (2, m))[groups, items] + draws.normal(0, 0.3, 2 * n)[speakers]
-        values += draws.normal(0, 0.5, len(values)) + 5 * (speakers % 2) * strata
-        held_by = {"strata": speakers % 2} if strata else {}
-        found = group_means(values, groups, clusters=speakers, items=items, n_resamples=99, rng=draws, **held_by)
-        held.append(found.new_items_low <= 0 <= found.new_items_high)
-        these.append(found.ci_low <= 0 <= found.ci_high)
-    # Three standard errors of 300 draws at 95 % are 3.8 points.
-    assert np.mean(held) > 0.912 and np.mean(these) < 0.85
-
-
-@pytest.mark.parametrize(
-    ("crossed", "n_groups", "k", "m", "between"),
-    [
-        (False, 2, 12, 4, 0.5),
-        (False, 2, 4, 3, 0.5),  # the largest p of 70 permutations up to .05 is .0286
-        pytest.param(True, 2, 10, 3, 0.5, marks=pytest.mark.long),
-        pytest.param(False, 2, 40, 1, 0.0, marks=pytest.mark.long),
-        pytest.param(False, 3, 12, 2, 0.5, marks=pytest.mark.long),
-        (False, 3, 4, 3, 0.8),
-        (True, 3, 15, 2, 0.3),
-    ],
-)
-def test_what_is_called_detectable_is_found_in_four_of_five_samples(
-    crossed: bool, n_groups: int, k: int, m: int, between: float
-) -> None:
-    draws = np.random.default_rng(5)
-    group = np.tile(np.arange(n_groups), k) if crossed else np.arange(n_groups).repeat(k)
-    unit = np.arange(k).repeat(n_groups) if crossed else np.arange(n_groups * k)
-    row = np.arange(n_groups * k).repeat(m)
-
-    def sample(size: float, n_resamples: int = 399) -> object:
-        # Two groups lie apart; a third lies in the middle.
-        means = np.array([size / 2, -size / 2, 0.0])[group]
-        values = (means + draws.normal(0, between, len(group)))[row] + draws.normal(0, 1, len(row))
-        return group_means(values, group[row], clusters=unit[row], n_resamples=n_resamples, rng=draws)
-
-    told = [sample(0.0, 70).detectable for _ in range(400)]
-    # Squared errors are right on average.
-    size = math.sqrt(np.mean([one.at(0.05) ** 2 for one in told]))
-    found = np.mean([sample(size).p <= 0.05 for _ in range(400)])
-    # Two standard errors of 400 draws are 4 points.
-    assert 0.75 <= found <= 0.85
-    total = math.sqrt(1 + between**2)
-    assert np.mean([one.sd for one in told]) == pytest.approx(total, rel=0.05)
-    assert told[0].answers == m * (n_groups if crossed else 1)
-    # Other numbers of answers: the standard error that they would have, from the correlation of a cluster's answers.
-    if not crossed and m > 1:
-        assert np.mean([one.correlation for one in told]) == pytest.approx(between**2 / total**2, abs=0.07)
-
-
-def test_the_size_that_is_looked_for_is_an_ntvd() -> None:
-    found = group_means([*ONE, *OTHER], ["a"] * 12 + ["b"] * 9, clusters=range(21), rng=rng()).detectable
-    assert found is not None and found.sd is not None and found.correlation == 0
-    looked = found.looking_for(10.0)
-    # Normal distributions that far apart share all but a tenth of their mass.
-    apart = stats.norm(looked.shift, found.sd)
-    grid = np.linspace(-12, 12, 200_001)
-    shared = np.minimum(apart.pdf(grid), stats.norm(0, found.sd).pdf(grid)).sum() * (grid[1] - grid[0])
-    assert 1 - shared == pytest.approx(0.1, abs=1e-4)
-    # Four times the clusters halve the error.
-    assert found.looking_for(10.0).clusters(21, 0.05) == math.ceil(21 * (found.at(0.05) / looked.shift) ** 2)
-    assert group_means([1, 2, 3], list("aab"), clusters=range(3), rng=rng()).detectable is None
-
-
-def test_what_is_detectable_in_units_of_three_groups_has_the_freedom_of_their_analysis_of_variance() -> None:
-    units, groups = 4, 3
-    values = rng().normal(0, 1, (units, groups))
-    rest = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
-    freedom = (units - 1) * (groups - 1)
-    error = math.sqrt(2 * (rest**2).sum() / freedom / units)
-    critical = stats.studentized_range.isf(0.05, groups, freedom) / math.sqrt(2)
-    found = group_means(
-        values.ravel(), list("abc") * units, clusters=np.arange(units).repeat(groups), rng=rng()
-    ).detectable
-    assert stats.nct.sf(critical, freedom, found.at_5_percent / error) == pytest.approx(0.8, abs=1e-6)
 
 
 def test_a_group_without_spread_supposes_one_more_cluster_that_is_like_the_others() -> None:
@@ -417,41 +282,6 @@ def test_a_group_without_spread_supposes_one_more_cluster_that_is_like_the_other
     squares = np.array([((of_b - 5) ** 2).mean() / 13**2, of_b.var(ddof=1) / 12])
     half = stats.t.ppf(0.975, squares.sum() ** 2 / (squares**2 / 11).sum()) * math.sqrt(squares.sum())
     assert (found.ci_low, found.ci_high) == pytest.approx((found.difference - half, found.difference + half))
-
-
-def test_how_alike_answers_of_a_cluster_are_is_what_clusters_add_to_the_variance() -> None:
-    # Clusters of four answers: two in a, three in b.
-    each = {"a": [[0, 3, 0, 3], [1.5, 4.5, 1.5, 4.5]], "b": [[0, 2, 0, 2], [1, 3, 1, 3], [0.5, 2.5, 0.5, 2.5]]}
-    a, b = (np.array(own) for own in each.values())
-    found = group_means(
-        [*a.ravel(), *b.ravel()], ["a"] * 8 + ["b"] * 12, clusters=np.arange(5).repeat(4), rng=rng()
-    ).detectable
-    assert found is not None
-    square = a.mean(axis=1).var(ddof=1) / 2 + b.mean(axis=1).var(ddof=1) / 3
-    within = (8 * a.var() + 12 * b.var()) / 18
-    # The variance of a difference of means of 8 and 12 answers, had they nothing in common, is that of one times this.
-    effect = square / (within * (1 / 8 + 1 / 12))
-    assert found.sd == pytest.approx(math.sqrt(within)) and found.answers == 4
-    assert 0 < (effect - 1) / 3 < 1 and found.correlation == pytest.approx((effect - 1) / 3)
-    # Two answers of a cluster that are equal.
-    found = group_means(
-        np.repeat([0, 4, 1, 3, 2], 2), ["a"] * 4 + ["b"] * 6, clusters=np.arange(5).repeat(2), rng=rng()
-    ).detectable
-    assert found is not None and found.correlation == 1
-
-
-def test_a_level_that_all_items_of_a_stratum_share_is_no_pull_of_items() -> None:
-    # Clusters of stratum y read other sentences than those of x, two of the groups a sentence more often.
-    values = [1.0, 3, 2, 2, 5, 4, 1, 2, 2.5, 4, 3, 6]
-    strata, groups = np.repeat(["x", "y"], 6), [*"aaabbb" * 2]
-    design = {"clusters": range(12), "items": [*"112122", *"334433"]}
-    plain, moved = (
-        group_means(np.array(values) + level * (strata == "y"), groups, strata=strata, rng=rng(), **design)
-        for level in (0.0, 100.0)
-    )
-    assert plain.new_items_high > plain.ci_high
-    for name in ("difference", "ci_low", "ci_high", "new_items_low", "new_items_high", "p"):
-        assert getattr(moved, name) == pytest.approx(getattr(plain, name))
 
 
 def test_an_interval_of_tiny_numbers_is_that_of_large_ones() -> None:
@@ -473,3 +303,13 @@ def test_permutations_within_unequal_strata_by_hand() -> None:
     found = group_means([*x, *y], list("abbaab"), clusters=range(6), strata=list("xxxyyy"), rng=rng())
     assert found.difference == pytest.approx((1.0 - 6.5 + 53.5 - 52.0) / 2)
     assert found.exact and found.null_mean == pytest.approx(np.abs(gaps).mean())
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-12, 1e15])
+def test_the_unit_of_the_numbers_changes_no_p(unit: float) -> None:
+    values, groups = np.concatenate([ONE[:9], OTHER]), ["a"] * 9 + ["b"] * 9
+    for clusters in ([*range(18)], [*range(9)] * 2):
+        own = group_means(values, groups, clusters=clusters, n_resamples=999, rng=rng())
+        other = group_means(values * unit, groups, clusters=clusters, n_resamples=999, rng=rng())
+        assert (other.p, other.distance_p) == (own.p, own.distance_p)
+        assert (other.ci_low, other.ci_high) == pytest.approx((own.ci_low * unit, own.ci_high * unit))

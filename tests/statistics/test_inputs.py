@@ -30,7 +30,6 @@ from equivox.statistics import (
     group_means,
     inputs,
     joint_shift,
-    minimum_detectable_shift,
     ntvd,
     ntvd_bounds,
     parity_deviation,
@@ -367,7 +366,7 @@ def test_named_numbers_in_every_form():
     for given_p in (pd.Series(p), pa.array(p), [0.01, 0.5, None]):
         assert adjust(given_p) == pytest.approx(adjust(p), nan_ok=True)
     for given_p in (pd.Series({"a": 0.01, "b": 0.5}), {"a": 0.01, "b": 0.5, "c": None}):
-        assert adjust_hierarchy(given_p).q["a"] == 0.02
+        assert adjust_hierarchy(given_p)["a"] == 0.02
     columns = {"x": [1.0, 2.0, 4.0, math.nan], "y": [2.0, 1.0, 3.0, 9.0]}
     for given_columns in (pd.DataFrame(columns), pa.table(columns), columns | {"x": [1, 2, 4, None]}):
         assert correlations(given_columns) == correlations(columns)
@@ -383,12 +382,6 @@ def test_named_numbers_in_every_form():
     assert found.undefined == {"c": "no value for M1"}
     with pytest.raises(UsageError, match="`p` is no mapping"):
         adjust_hierarchy([0.1])
-
-
-def test_shares_of_values_in_every_form():
-    asked = {"n_clusters": 8, "responses_per_cluster": 5, "n_values": 2, "n_groups": 2, "n_simulations": 200}
-    one = minimum_detectable_shift(value_shares=[0.7, 0.3], rng=rng(), **asked)
-    assert plain(minimum_detectable_shift(value_shares=pd.Series([7, 3]), rng=rng(), **asked)) == plain(one)
 
 
 def test_a_million_responses_are_read_at_once():

@@ -10,7 +10,6 @@ from seeded import generator
 
 from equivox.core.errors import UsageError
 from equivox.statistics import distribution_shift, inputs, joint_shift, ntvd, ntvd_bounds, share_bounds
-from equivox.statistics.design_noise import noise_of_items
 from equivox.statistics.encode import Answers, encode_design, encode_values
 from equivox.statistics.evidence import draw_evidence
 from equivox.statistics.intervals import invert, mean_interval, spreads
@@ -274,32 +273,6 @@ def test_further_draws_have_the_spread_of_student_s_t_with_the_degrees_of_what_i
     assert found.model.degrees[0] < 0.6 * found.model.joint_degrees
 
 
-def test_standard_errors_are_the_spread_of_what_is_drawn_with_other_items_too():
-    rng, speaker = generator(2), np.arange(8).repeat(30)
-    item = np.tile(np.arange(15), 16)
-    # Items speak to one group a little more than to the other.
-    often = 0.5 + 0.05 * np.where(item % 2, 1, -1) * np.where(speaker % 2, 1, -1)
-    found = evidence_of({"one": rng.random(240) < often}, speaker % 2, speaker, item)
-    errors = found.model.errors()
-    assert found.noise.std(axis=0) == pytest.approx(errors, rel=0.08)
-    assert found.new_items is not None
-    drawn, with_items = found.new_items
-    assert drawn.std(axis=0) == pytest.approx(with_items, rel=0.08)
-    # Both kinds of noise have a part in it.
-    assert 1.2 < (with_items / errors).min() < 1.8
-
-
-def test_the_interval_with_other_items_is_never_the_narrower_one():
-    # Each speaker and each item says x as often: items add nothing, and agreeing speakers leave noise that is supposed.
-    speaker, item = np.arange(8).repeat(12), np.tile(np.arange(12), 8)
-    values = np.where((item + speaker // 2) % 4 < 2, "x", "y")
-    found = distribution_shift(
-        values, speaker % 2, clusters=speaker, items=item, min_count=1, n_resamples=199, rng=generator(2)
-    )
-    assert found.ci_high > 10
-    assert found.new_items_low <= found.ci_low and found.ci_high <= found.new_items_high
-
-
 def test_many_symmetric_values_give_the_normal_interval() -> None:
     values = [place / 400 for place in range(401)]
     # n evenly spaced values on [0, 1]: mean 1/2, variance (n + 1) / (12 (n − 1)) = 402 / 4800.
@@ -397,28 +370,6 @@ def test_errors_that_labels_did_not_show_by_hand():
     assert unseen == pytest.approx(moved * np.array([[-0.2, 0, 0.2], [-1, 1, 0]]), rel=1e-6)
     seen = hidden_errors(shares, 1, 9.0, 0.025, seen=True, left=1.0)
     assert seen == pytest.approx(np.array([[0.2, 0, -0.2], [0, 1, -1]]) / 10)
-
-
-def test_what_many_items_pull_depends_on_no_name_and_no_order():
-    rng = generator(11)
-    rows, item, group = np.arange(40_000), rng.integers(0, 100, 40_000), rng.integers(0, 3, 40_000)
-    code = (rng.random(40_000) * (2 + item % 4)).astype(int)
-
-    def pulls(order, item, group):
-        design = encode_design(group[order], None, None, items=item[order])
-        return noise_of_items(Answers(rows, code[order], [slice(0, 5)]), design, generator(1))
-
-    found = pulls(rows, item, group)
-    assert found.shape == (64, 3, 5)
-    # Items dealt into heaps pull as far as each by itself, on average.
-    counts = np.zeros((100, 3, 5))
-    np.add.at(counts, (item, group, code), 1)
-    sizes = counts.sum(axis=2, keepdims=True)
-    each = (counts - sizes * counts.sum(axis=0) / sizes.sum(axis=0)) / sizes.sum(axis=0)
-    each -= each.mean(axis=1, keepdims=True)
-    assert (found**2).sum() == pytest.approx((each**2).sum() * 100 / 99, rel=0.2)
-    moved = pulls(rng.permutation(40_000), rng.permutation(100)[item], np.array([2, 0, 1])[group])
-    assert moved[:, [2, 0, 1]] == pytest.approx(found)
 
 
 def test_share_by_hand():

@@ -7,7 +7,6 @@ from seeded import generator
 
 from equivox.core.errors import UsageError
 from equivox.statistics import cluster_share, parity_deviation, sign_flip_test
-from equivox.statistics.group_means import found_at
 
 
 def test_hand_worked_flips():
@@ -112,65 +111,6 @@ def test_parity_is_as_far_on_either_side(hits):
     assert (other.share_low, other.share_high) == pytest.approx((100 - found.share_high, 100 - found.share_low))
     assert (other.ci_low, other.ci_high) == pytest.approx((found.ci_low, found.ci_high))
     assert found.ci_high == pytest.approx(2 * max(50 - found.share_low, found.share_high - 50))
-
-
-def test_the_deviation_that_is_found_is_that_of_a_t_test_on_contexts():
-    rng = generator(6)
-    hits = rng.binomial(6, 0.55, size=30)
-    choices = [float(place < hit) for hit in hits for place in range(6)]
-    found = parity_deviation(
-        choices, clusters=[f"c{n}" for n in range(30) for _ in range(6)], rng=generator()
-    ).detectable
-    # With contexts of one size, slbs is a mean of 30 shares; the deviation from parity has twice its error.
-    error = 200 * stats.sem(hits / 6)
-    for level, told in ((0.05, found.at_5_percent), (0.0005, found.at_5_of_10000)):
-        critical = stats.t.isf(level / 2, 29)
-        assert stats.nct.sf(critical, 29, told / error) == pytest.approx(0.8, abs=1e-6)
-    assert found.sd is None and found.shift == 10 and found.looking_for(20.0).shift == 20
-    # slbs is half as far from 50, and so is what it finds and what is looked for.
-    half = found.times(0.5)
-    assert half.at(0.01) == pytest.approx(found.at(0.01) / 2) and half.looking_for(20.0).shift == 10
-    assert half.clusters(30, 0.05) == found.clusters(30, 0.05)
-    # Thousands of contexts have more sign flips than a number can hold.
-    many = parity_deviation([1, 0, 1] * 500, clusters=range(1500), n_resamples=99, rng=generator()).detectable
-    assert many.at_5_percent == pytest.approx(200 * math.sqrt(2 / 9 / 1500) * 2.802, rel=0.01)
-    # Where all contexts are alike, nobody knows how far chance goes.
-    assert parity_deviation([1, 0] * 8, clusters=[n // 2 for n in range(16)], rng=generator()).detectable is None
-
-
-@pytest.mark.parametrize(("n_clusters", "answers", "correlation"), [(20, 4, 0.02), (60, 6, 0.3)])
-def test_a_deviation_of_the_told_size_is_found_four_times_of_five(n_clusters, answers, correlation):
-    rng = generator(7)
-    clusters = np.repeat(np.arange(n_clusters), answers)
-    spread = 1 / correlation - 1
-
-    def sample(share):
-        of_cluster = rng.beta(share * spread, (1 - share) * spread, size=n_clusters)
-        choices = rng.random(n_clusters * answers) < of_cluster[clusters]
-        return parity_deviation(choices.astype(float), clusters=clusters, n_resamples=499, rng=rng)
-
-    even = [sample(0.5).detectable for _ in range(60)]
-    told = np.median([one.at_5_percent for one in even])
-    assert np.median([one.correlation for one in even]) == pytest.approx(correlation, abs=0.06)
-    found = np.mean([sample(0.5 + told / 200).p <= 0.05 for _ in range(200)])
-    # 200 draws around 80 %: within four standard errors, and the permutations' own few points.
-    assert 0.68 < found < 0.92
-
-
-@pytest.mark.parametrize("n_clusters", [1_050, 1_200])
-def test_a_thousand_contexts_have_a_deviation_that_is_found(n_clusters):
-    # A float holds no 2 ** 1024, and one over 2 ** 1050 only as a number by which nothing can be divided.
-    choices = np.arange(n_clusters) % 2
-    found = parity_deviation(choices, clusters=None, n_resamples=99, rng=generator())
-    # Single choices of both kinds have a share of 1/2: the error is 1/2 / sqrt(n - 1), and that of the deviation twice.
-    expected = 100 / math.sqrt(n_clusters - 1) * (stats.norm.ppf(0.975) + stats.norm.ppf(0.8))
-    assert found.detectable.at_5_percent == pytest.approx(expected, rel=0.01)
-
-
-def test_contexts_of_unequal_size_need_a_larger_deviation():
-    # 2, 2 and 4 answers are as 8/3 contexts of one size: Student's t has 5/3 degrees of freedom, and not 2.
-    found = parity_deviation([1, 0, 1, 1, 1, 0, 0, 0, np.nan], clusters=[*"aabbccccd"], rng=generator())
-    assert found.detectable.at_5_percent == pytest.approx(2 * 100 * math.sqrt(10 / 3) / 8 * found_at(0.05, 2, 5 / 3))
 
 
 def test_bad_choices_are_named():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from seeded import generator
 
+from equivox.core.notes import Note, NoteCode
 from equivox.statistics import distribution_shift, group_means
 
 PERSON = np.arange(8).repeat(4)
@@ -23,7 +24,7 @@ def test_values_whose_sides_cancel() -> None:
     taken = np.where(WOMAN == NURSE, "taken", "left")
     found = distribution_shift(taken, WOMAN, clusters=PERSON, items=JOB, min_count=1, rng=generator())
     assert (found.ntvd, found.p_cluster, found.p_items) == (0, 1, FURTHEST)
-    assert any("within single items" in note for note in found.evidence["notes"])
+    assert Note(NoteCode.WITHIN_ITEMS, {"p": FURTHEST}) in found.evidence["notes"]
     # Strata are items where there are none: here each person is in both.
     found = distribution_shift(taken, WOMAN, clusters=PERSON, strata=JOB, min_count=1, rng=generator())
     assert found.p_items == FURTHEST

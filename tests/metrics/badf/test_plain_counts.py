@@ -45,7 +45,7 @@ def test_documents_that_say_nothing_are_no_evidence() -> None:
     said = [["calm"], ["brave"]] + [[], []] * 9
     found = concept_associations(identities=["f", "m"] * 100, phrases=said * 10)
     assert found["n_documents"] == 200 and found["coverage"] == pytest.approx(0.1)
-    assert math.isnan(found["associations"]) and "only 10 % of the responses of group f" in found["undefined"]
+    assert math.isnan(found["associations"]) and "group f, share 0.1" in found["undefined"]
 
 
 def test_counts_by_hand() -> None:

@@ -10,7 +10,7 @@ import pytest
 from made_scores import code_of
 
 from equivox.core.errors import UsageError
-from equivox.core.outcomes import decide_outcome
+from equivox.core.outcomes import compute_smallest_relevant, decide_outcome
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, Scored, ScoringOptions
 from equivox.core.segments import WHOLE, SegmentAnnotation
@@ -115,7 +115,7 @@ def test_few_narratives_cannot_tell_and_are_never_called_even() -> None:
     found = by(score(rows))["M4"]
     assert found.value == 0 and found.ci[1] > 50 and found.p == 1
     assert decide_outcome(found, 10.0) == "too_few_data"
-    assert found.detectable.compute_relevant(10.0) == pytest.approx(13.1, abs=0.05)
+    assert compute_smallest_relevant(found, 10.0) == pytest.approx(13.1, abs=0.05)
     # Where no NEP shows a difference, chance is not known; where all show the same, it is found, or they are too few.
     equal = [
         row(n, {f"traits/{who}": part(positive_score=f"{n / 20}", published_positive_score="0") for who in (1, 2)})
@@ -127,7 +127,7 @@ def test_few_narratives_cannot_tell_and_are_never_called_even() -> None:
     assert code_of(few) == "smallest_p" and decide_outcome(few, 10.0) == "too_few_data"
     assert many.hidden_by is None and decide_outcome(replace(many, q=many.p), 10.0) == "difference"
     published = by(score(rows), "arithmetic=published")["M4"]
-    assert published.detectable is None and published.hidden_by is None
+    assert published.hidden_by is None
 
 
 def test_a_failed_answer_is_missing_and_not_stereoscopic() -> None:

@@ -21,7 +21,7 @@ from equivox.compare.pairs import PairedTest, open_runs, paired_tests
 from equivox.compare.runs import open_comparison
 from equivox.core.errors import UsageError
 from equivox.core.metric import PairedTask, PairedValues
-from equivox.core.outcomes import decide_outcome
+from equivox.core.outcomes import compute_smallest_relevant, count_units_needed, decide_outcome
 from equivox.core.samples import Samples
 from equivox.metrics.numbers.scorer import DIFFERENCE, DISTANCE, compare_means, score_numbers
 
@@ -138,12 +138,11 @@ def test_the_terminal_says_it(runs: dict[str, Path], equivox: Cli) -> None:
 
 def test_a_design_that_may_miss_what_matters_says_so(runs: dict[str, Path]) -> None:
     score = next(s for s in open_comparison([runs["random"]]).runs[0].scores if s.metric == DIFFERENCE)
-    assert score.detectable is not None and score.detectable.sd is not None
     # Uniform from 0 to 1,000: the SD is 289 EUR, and 0.251 SD set normal distributions a tenth apart.
-    assert score.detectable.sd == pytest.approx(1000 / 12**0.5, rel=0.15)
-    assert score.detectable.compute_relevant(10.0) == pytest.approx(0.2513 * score.detectable.sd, rel=1e-3)
+    assert score.sd == pytest.approx(1000 / 12**0.5, rel=0.15)
+    assert compute_smallest_relevant(score, 10.0) == pytest.approx(0.2513 * score.sd, rel=1e-3)
     assert decide_outcome(score, 10.0) == "too_few_data"
-    assert score.detectable.count_clusters(score.n_units, 10.0) > score.n_units
+    assert count_units_needed(score, 10.0) > score.n_units
     # Looking for more, it is large enough; an interval that rules it out on both sides says so too.
     assert decide_outcome(score, 99.0) == "no_difference"
     assert decide_outcome(dataclasses.replace(score, ci=(-1.0, 1.0)), 10.0) == "no_difference"

@@ -53,8 +53,8 @@ def test_it_is_the_difference_of_the_groups_shares_in_points() -> None:
     ]
     found = differences(rows)[""]
     assert found.value == pytest.approx(50)
-    assert (found.largest_shift.high_group, found.mover.high_share) == ("scots", pytest.approx(75))
-    assert (found.largest_shift.low_group, found.mover.low_share) == ("welsh", pytest.approx(25))
+    assert (found.largest_shift.high_group, found.largest_shift.high_share) == ("scots", pytest.approx(75))
+    assert (found.largest_shift.low_group, found.largest_shift.low_share) == ("welsh", pytest.approx(25))
 
 
 def test_where_the_stereotypes_are_the_groups_own_it_is_a_breakdown_that_says_what_else_it_holds() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pytest
 
-from equivox.core.outcomes import decide_outcome
+from equivox.core.outcomes import compute_smallest_relevant, count_units_needed, decide_outcome
 from equivox.core.requests import Labels
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import Score, Scored, ScoringOptions
@@ -79,7 +79,7 @@ def test_by_hand(mixed: list[Row]) -> None:
     assert values(found)["slbs"] == pytest.approx(200 / 3)
     assert values(found)["parity deviation"] == pytest.approx(100 / 3)
     # Contexts sum to +2, +2, -2: of the 8 sign patterns two reach |6| and six |2|; all are at least as far as 2.
-    assert found["slbs", ""].p == found["parity deviation", ""].p_cluster == 1
+    assert found["slbs", ""].p == found["parity deviation", ""].p == 1
     # Six single answers: P(|sum| >= 2) = 1 - P(sum = 0) = 1 - 20/64.
     assert found["slbs", ""].p_published == pytest.approx(44 / 64)
     # Whichever way the two others had fallen: 4 of 8 to 6 of 8.
@@ -160,10 +160,8 @@ def test_few_contexts_cannot_tell_and_are_never_called_even(answered: Answered) 
     slbs, parity = found["slbs", ""], found["parity deviation", ""]
     assert slbs.value == 50 and slbs.ci[1] > 70 and slbs.p == 1
     assert decide_outcome(slbs, 10.0) == decide_outcome(parity, 10.0) == "too_few_data"
-    designs = slbs.detectable, parity.detectable
-    assert [design.compute_relevant(10.0) for design in designs] == [5, 10]
-    (needed,) = {design.count_clusters(12, 10.0) for design in designs}
-    assert needed > 12
+    assert [compute_smallest_relevant(score, 10.0) for score in (slbs, parity)] == [5, 10]
+    assert count_units_needed(slbs, 10.0) > 12
     # Both texts in every context equally often: no context differs, and how far chance goes is not known.
     alike = scored([answered(kind, context=f"c{n}", order=order)
                     for n in range(12) for kind, order in (("S", "STI"), ("T", "STI"))])  # fmt: skip
