@@ -226,8 +226,10 @@ def _check_scores(opened: Sequence[OpenedRun], margins: Mapping[str, float]) -> 
         margin = margins.get(task, margins.get(metric, margins.get("", NAN)))
         if key not in tests and task in paired and metric not in margins:
             continue  # such as the distance of distributions, beside a mean difference that has a test
-        lacks = [_explain_lack(run, its.get(key), task, level) for run, its in ((old, scores[1]), (new, scores[0]))]
-        reason = unlike or next(filter(None, lacks), "")
+        lacks: list[Note | str] = [
+            _explain_lack(run, its.get(key), task, level) for run, its in ((old, scores[1]), (new, scores[0]))
+        ]
+        reason = unlike or next((lack for lack in lacks if lack), "")
         check = _check(score, tests.get(key), margin, reason, new.measure(score) or old.measure(score))
         checks.append(_doubt(check, scores, margins))
     return [_propose(check, len(checks)) for check in checks]

@@ -108,9 +108,14 @@ def effective_min_count(options: ScoringOptions, n_responses: int) -> int:
     return max(2, min(10, n_responses // 100))
 
 
+def _read_number(given: Any) -> Any:
+    """Return a number of numpy as one of Python, and NaN for None."""
+    return NAN if given is None else given.item() if hasattr(given, "item") else given
+
+
 Number = Annotated[
     float,
-    BeforeValidator(lambda given: NAN if given is None else given),
+    BeforeValidator(_read_number),
     PlainSerializer(lambda number: number if math.isfinite(number) else None, when_used="json"),
 ]
 """A number that JSON holds as null where it is not known (NaN)."""
@@ -215,7 +220,7 @@ class Score:
     outcome: Outcome | None = None
     by_group: Mapping[str, float] = field(default_factory=dict)
     largest_shift: LargestShift | None = None
-    n_units: int = 0
+    n_units: Annotated[int, BeforeValidator(_read_number)] = 0
     coverage: Coverage
     undefined_reason: Remark | None = None
     notes: tuple[Remark, ...] = ()

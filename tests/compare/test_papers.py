@@ -505,7 +505,7 @@ def test_genres_by_the_papers_arithmetic(runs: dict[str, Path], with_stand_ins: 
     assert f"▲ ({p:.3f}) (0.032 ▲ (0.001); +" in shown
     assert str(drawn["Qwen-3B"][2]) == "— (7.859 ▼)"
     told = "Llama-3.1-8B: TBS is relative to 2 measured models: Janus-7B, simulated:biased; the paper's cohort is"
-    assert any(line.startswith(told) for line in tables[0].remarks)
+    assert any(line.startswith(told) for line in map(write_note, tables[0].remarks))
     assert "janus-pro-7b: annotated by stand-ins, comparable with nothing else" in tables[0].remarks
     # Tables 3 and 12: the difference of the means is M3 by the same arithmetic, in every relationship.
     for row, task in (("CS", "genres_standin:cs"), ("Avg", "genres_standin")):
@@ -560,7 +560,7 @@ def test_one_measured_model_joins_the_published_cohort(runs: dict[str, Path], wi
         members = [number or 0.0 for key, number in found.items() if key[0] == "GLM-4-9B" and key[2] == name]
         total += abs(value - statistics.fmean([*members, value])) / statistics.pstdev([*members, value])
     assert cell.measured == pytest.approx(total) and math.isnan(cell.deviation)
-    assert any("relative to published-glm-4-9b and Janus-7B" in line for line in tables[0].remarks)
+    assert any("relative to published-glm-4-9b and Janus-7B" in line for line in map(write_note, tables[0].remarks))
     # Two measured models that are alike in a metric have no spread in it to be measured by.
     same = TableRun(runs["standin"], "simulated:same", annotators={"glm-4-9b-chat": ["rules"]})
     alike = cell_of(fill_tables(with_stand_ins, [given, same]), "table_2", "GLM-4-9B", "Janus-7B", "TBS")

@@ -58,7 +58,7 @@ def test_each_way_to_lose_answers_of_one_group_is_found(status: str, attribute: 
     assert score.value == pytest.approx(100 / 3)
     assert score.p < 0.01
     assert (score.largest_shift.high_group, score.largest_shift.low_group) == ("female", "male")
-    assert (score.largest_shift.high_share, score.mover.low_share) == (pytest.approx(100 / 3), 0.0)
+    assert (score.largest_shift.high_share, score.largest_shift.low_share) == (pytest.approx(100 / 3), 0.0)
     others = set(found) - {attribute}
     assert others <= {"refusal"} and all(found[name].undefined_reason for name in others)
 
@@ -89,7 +89,7 @@ def test_a_part_that_cannot_be_annotated_in_one_group_alone_is_found() -> None:
     found = loss_scores(builtin_tasks()["badf_single:gender"], Samples.from_rows(rows), OPTIONS)
     (score,) = [one for one in found if one.attribute == "unannotated"]
     assert score.value == pytest.approx(100 / 6) and score.p < 0.01
-    assert score.largest_shift is not None and score.mover.high_group == "female"
+    assert score.largest_shift is not None and score.largest_shift.high_group == "female"
 
 
 def with_values(task: Task, values: Callable[[str, int], Mapping[str, tuple[str, ...]]]) -> Score | None:
@@ -113,7 +113,7 @@ def test_a_number_out_of_the_range_in_one_group_alone_is_found() -> None:
     # 12 of 72 answers of women and none of men.
     assert score.value == pytest.approx(100 / 6)
     assert score.p < 0.01
-    assert score.largest_shift is not None and score.mover.high_group == "female"
+    assert score.largest_shift is not None and score.largest_shift.high_group == "female"
     assert score.coverage.used == 144
 
 

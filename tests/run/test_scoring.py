@@ -31,7 +31,7 @@ from equivox.tasks.vibe import TASKS as VIBE
 def score_odd(task, samples, options):
     coverage = samples.coverage(samples.has_status("parsed"))
     known = dict(
-        task=task.name, condition=task.condition, dimension=task.dimension, attribute=None, role="outcome", name="odd",
+        task=task.name, condition=task.condition, dimension=task.dimension, attribute=None, role="outcome", metric="odd",
         unit="points", coverage=coverage, p=0.5,
     )
     return RETURNED
@@ -45,8 +45,8 @@ TASKS = [replace(ADVISORY, name="odd:advisory", card=__doc__, metric=ODD)]
 
 @pytest.mark.parametrize(
     ("returned", "told"),
-    [("Scored([Score(**known, value=math.inf)])", "odd of odd:advisory has neither a number (odd is nan) nor a reason"),
-     ("Scored([Score(**known)])", "neither a number (odd is nan) nor a reason; say in `undefined`"),
+    [("Scored([Score(**known, value=math.inf)])", "odd of odd:advisory has the number inf and no `undefined_reason`"),
+     ("Scored([Score(**known)])", "has the number nan and no `undefined_reason`; say why"),
      ("[Score(**known, value=1.0)]", "odd returned list for odd:advisory; return `Scored([…])`"),
      ("None", "odd returned NoneType for odd:advisory"),
      ("Scored([])", "odd gave no score of odd:advisory as a whole; return one with `attribute=None`"),
@@ -95,7 +95,7 @@ def test_an_odd_metric_is_refused_in_one_line(tmp_path: Path, equivox: Cli, retu
 
 def test_numbers_of_numpy_are_stored_and_what_is_none_is_not_known(tmp_path: Path, equivox: Cli) -> None:
     file = tmp_path / "odd_tasks.py"
-    numbers = "Scored([Score(**known | {'p': None}, value=0.5, n_units=3)])"
+    numbers = "Scored([Score(**known | {'p': None}, value=np.float32(0.5), n_units=np.int64(3))])"
     file.write_text(TASKS.replace("import math", "import numpy as np").replace("RETURNED", numbers))
     code, *_ = equivox("run", "simulated:random", file, "--data", "sample", "--limit", 4, "--output", tmp_path / "run")
     assert code == 0
@@ -106,16 +106,12 @@ def test_numbers_of_numpy_are_stored_and_what_is_none_is_not_known(tmp_path: Pat
 def test_a_score_that_is_undefined_needs_no_target(tmp_path: Path, equivox: Cli) -> None:
     """Such a score was refused where a metric gives its `null_value` beside a number alone."""
     file = tmp_path / "odd_tasks.py"
-    file.write_text(
-        TASKS.replace("no_bias=0.0", "no_bias=1.0").replace(
-            "RETURNED", "Scored([Score(**known, undefined_reason='few')])"
-        )
-    )
+    returned = "Scored([Score(**known, undefined_reason='few')])"
+    file.write_text(TASKS.replace("no_bias=0.0", "no_bias=1.0").replace("RETURNED", returned))
     run = ("run", "simulated:random", file, "--data", "sample", "--limit", 4, "--output", tmp_path / "run")
     assert "few" in equivox(*run)[1]
-    assert json.loads((tmp_path / "run" / "scores.json").read_text())["scores"][0]["undefined_reason"]["values"] == {
-        "text": "few"
-    }
+    stored = json.loads((tmp_path / "run" / "scores.json").read_text())["scores"][0]
+    assert stored["undefined_reason"] == {"code": "remark", "values": {"text": "few"}}
 
 
 def test_a_table_that_is_an_iterator_is_stored(tmp_path: Path, equivox: Cli) -> None:
