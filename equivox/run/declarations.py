@@ -45,13 +45,6 @@ KINDS = (
 
 _KINDS: Mapping[str, type] = {f"{kind.__module__}:{kind.__qualname__}": kind for kind in KINDS}
 
-_REMOVED: Mapping[str, Mapping[str, Any]] = {
-    "equivox.core.attributes:Attribute": {"favourable": None},
-    "equivox.core.task:Prompt": {"tools": []},
-    "equivox.metrics.spoken_stereoset.simulated:SimulatedChoices": {"by_letter": False},
-}
-"""Fields that runs of 0.3.0 stored and that are gone: class → field → the value that meant nothing; None: any value."""
-
 _given: dict[str, Any] = {}
 """What the tasks that the user named in this process consist of: what is stored of it → the object."""
 
@@ -87,7 +80,7 @@ def read_tasks(folder: Path) -> list[Task]:
             f"{folder} has no {TASKS_FILE}: the run stopped before its first request; run it again"
         ) from None
     try:
-        tasks = [decode(drop_removed(entry)) for entry in document["tasks"]]
+        tasks = [decode(entry) for entry in document["tasks"]]
     except DamageError:
         raise
     except UsageError as error:
@@ -121,9 +114,6 @@ def encode(value: Any, parts: dict[str, Any]) -> Any:
         encoded = {"$type": _code(kind, [kind.__module__], f"the class {kind.__qualname__}")}
         if dataclasses.is_dataclass(value):
             encoded |= {f.name: encode(getattr(value, f.name), parts) for f in dataclasses.fields(value) if f.init}
-            if isinstance(value, Attribute) and value.number is None:
-                # Runs stored before attributes could be numbers are found by what they store.
-                del encoded["number"]
         elif vars(value):
             raise UsageError(
                 f"{kind.__qualname__} cannot be stored with the run: make it a frozen dataclass, whose fields are "
@@ -132,18 +122,6 @@ def encode(value: Any, parts: dict[str, Any]) -> Any:
     if kind not in KINDS:
         parts[_stored(encoded)] = value
     return encoded
-
-
-def drop_removed(value: Any) -> Any:
-    """Return a stored task without the removed fields that meant nothing; `decode` refuses those with a meaning."""
-    if isinstance(value, list):
-        return [drop_removed(entry) for entry in value]
-    if not isinstance(value, dict):
-        return value
-    gone = _REMOVED.get(str(value.get("$type")), {})
-    return {
-        name: drop_removed(entry) for name, entry in value.items() if not (name in gone and gone[name] in (None, entry))
-    }
 
 
 def decode(value: Any) -> Any:

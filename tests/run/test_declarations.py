@@ -11,7 +11,7 @@ import pytest
 
 from equivox.core.errors import UsageError
 from equivox.run import declarations
-from equivox.run.declarations import decode, drop_removed, encode, load_file
+from equivox.run.declarations import decode, encode, load_file
 from equivox.tasks.registry import builtin_tasks
 
 
@@ -23,18 +23,6 @@ def test_a_shipped_task_is_found_by_what_is_stored_of_it(task: str, monkeypatch:
     for own in (declared, declared.simulate):
         stored = json.loads(json.dumps(encode(own, {})))
         assert encode(decode(stored), {}) == stored
-
-
-def test_removed_fields_of_older_runs_are_dropped_where_they_meant_nothing() -> None:
-    stored = json.loads(json.dumps(encode(builtin_tasks()["spoken_stereoset:gender"], {})))
-    older = json.loads(json.dumps(stored))
-    older["prompt"]["tools"] = []
-    older["simulate"]["by_letter"] = False
-    older["annotation"]["attributes"][0]["favourable"] = ["a"]
-    assert drop_removed(older) == stored
-    older["prompt"]["tools"] = [{"$type": "equivox.core.task:Tool", "name": "decide"}]
-    with pytest.raises(UsageError, match="use the versions that made the run"):
-        decode(drop_removed(older))
 
 
 def test_a_stored_metric_is_looked_up_without_the_registered_tasks() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from equivox.core.errors import DamageError, UsageError
-from equivox.core.files import write_document
+from equivox.core.files import read_document, write_document
 from equivox.engines import EngineIdentity
 from equivox.engines.function import FunctionEngine
 from equivox.run.declarations import read_tasks, write_tasks
@@ -79,6 +79,14 @@ def test_of_the_file_that_a_server_answers_as_the_name_is_shown_and_published(tm
 def test_an_annotator_that_is_no_file_name_is_damage(annotator: str, tmp_path: Path) -> None:
     with pytest.raises(DamageError, match="no file can be called after its annotator"):
         read_manifest(written(tmp_path, annotator=annotator))
+
+
+@pytest.mark.parametrize(("number", "version"), [(1, "0.1.0"), (2, "0.2.0"), (2, "0.3.0"), (4, "0.5")])
+def test_a_run_of_another_format_names_the_version_that_reads_it(number: object, version: str, tmp_path: Path) -> None:
+    path = written(tmp_path) / "manifest.json"
+    write_document(path, read_document(path) | {"format": number, "equivox": version})
+    with pytest.raises(UsageError, match=f"was made by equivox {version}.* read it with version {version}, or run"):
+        read_manifest(tmp_path)
 
 
 class Served(FunctionEngine):
