@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from equivox.core.errors import UsageError
+from equivox.core.fields import dataclass
 
 LOSSES = ("failure", "unannotated", "unstated", "truncated")
 """What the scores of lost answers are called beside that of refusals, in place of an attribute's name."""

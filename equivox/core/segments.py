@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
 from equivox.core.attributes import REFUSAL, Attribute, WorkedExample
 from equivox.core.errors import UsageError
+from equivox.core.fields import dataclass
 from equivox.core.hashing import digest, digest_of_texts
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Value(NamedTuple):
     raw: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class AnnotatorPrompt:
     """The prompt to a model about a segment: `{fields}`, `{response}` and the keys of its `extra` are filled in."""
 
@@ -68,7 +69,7 @@ class SegmentTool(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Segment:
     """One text to be annotated.
 
@@ -144,7 +145,7 @@ def _attributes_digest(attributes: tuple[Attribute, ...]) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class SegmentAnnotation:
     """The annotation of one segment: its status, and its values by attribute, in the order given."""
 

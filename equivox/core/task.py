@@ -11,20 +11,22 @@ import random
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le
+from pydantic import AfterValidator, PlainSerializer
 
 from equivox.core.attributes import OTHER, REFUSAL, UNSTATED, Attribute, Role, WorkedExample
 from equivox.core.errors import UsageError
+from equivox.core.fields import Code, dataclass
 from equivox.core.hashing import digest
+from equivox.core.metric import Metric
 from equivox.core.segments import AnnotationScheme, Segment, SegmentTool
 
 if TYPE_CHECKING:
-    from equivox.core.metric import Metric
     from equivox.core.requests import Request
 
 __all__ = [
@@ -121,7 +123,7 @@ class Prompt:
     source: str
     without_media: str = TRANSCRIPT
     system: str = ""
-    presentations: Presentations | None = field(default=None, repr=False)
+    presentations: Annotated[Presentations, Code()] | None = field(default=None, repr=False)
     patch: Patch | None = None
     before: tuple[str, ...] = ()
     spoken: bool = False
@@ -229,6 +231,9 @@ class Sampling:
 
 GREEDY = Sampling()
 
+FilePath = Annotated[Path, PlainSerializer(lambda path: str(path.absolute()))]
+Texts = Annotated[Sequence[str], AfterValidator(tuple)]
+
 
 @dataclass(frozen=True, kw_only=True)
 class DataSource:
@@ -247,14 +252,14 @@ class DataSource:
 
     corpus: str
     builder: str = ""
-    table: Path | None = None
-    folder: Path | None = None
+    table: FilePath | None = None
+    folder: FilePath | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
-    where: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
-    values: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    where: Mapping[str, str | Texts] = field(default_factory=dict)
+    values: Mapping[str, Texts] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     kind: Literal["audio", "image", "text"] = "audio"
-    swap: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]] = field(default_factory=dict)
+    swap: Mapping[str, Mapping[str, Mapping[str, Texts]]] = field(default_factory=dict)
     in_prompts: tuple[str, ...] = ()
     clips: tuple[str, ...] = ()
 
@@ -343,8 +348,8 @@ class Task:
     prompt: Prompt
     group: tuple[str, ...]
     cluster: str
-    annotation: AnnotationScheme
-    metric: Metric = field(repr=False)
+    annotation: Annotated[AnnotationScheme, Code()]
+    metric: Annotated[Metric, Code()] = field(repr=False)
     media: tuple[Media, ...] = (AUDIO,)
     strata: tuple[str, ...] = ()
     blocks: tuple[str, ...] = ()
@@ -352,7 +357,7 @@ class Task:
     sampling: Sampling = GREEDY
     compares: str = ""
     metadata: tuple[str, ...] = ()
-    simulate: SimulatedAnswers | None = field(default=None, repr=False)
+    simulate: Annotated[SimulatedAnswers, Code()] | None = field(default=None, repr=False)
     asked_as: str = ""
     condition: str = "audio"
     conditions: tuple[str, ...] | None = None

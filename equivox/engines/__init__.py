@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import UsageError, nearest
-from equivox.core.fields import parse_model_args
 from equivox.core.plugins import ENGINES, added, refuse_odd_identity, told_in_one_line
 from equivox.core.redact import LEFT_OUT, redacted, remember_secrets, without_credentials
 from equivox.core.requests import (
@@ -25,6 +24,7 @@ from equivox.core.requests import (
     request_key,
 )
 from equivox.core.task import Task
+from equivox.core.yaml_files import parse_model_args
 from equivox.engines.checkpoint import COMMIT, folder_label
 
 __all__ = [

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from typing import Annotated, Any
 
 from annotated_types import Ge, Gt, Le
 
 from equivox.core.errors import UsageError, nearest
-from equivox.core.fields import checked_fields
+from equivox.core.fields import dataclass, read_fields
 from equivox.core.task import Penalty, Temperature, TokenLimit, TopK, TopP
 
 _REFUSED_GENERATION = {
@@ -104,7 +104,7 @@ def generation_parameters(
             raise UsageError(f"generation parameter {name} cannot be used: {_REFUSED_GENERATION[name]}")
         if name not in known:
             raise UsageError(f"unknown generation parameter {name!r}{nearest(name, known)}; known: {', '.join(known)}")
-    checked_fields(_GenerationParameters, given, what="generation parameters:")
+    read_fields(_GenerationParameters, given, what="generation parameters:")
     return {renamed.get(name, name): value for name, value in given.items() if value is not None}
 
 

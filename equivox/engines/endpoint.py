@@ -18,7 +18,7 @@ import threading
 from collections import Counter
 from collections.abc import Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import islice
 from queue import SimpleQueue
@@ -28,7 +28,7 @@ from annotated_types import Ge, Gt, Le, MinLen
 
 from equivox.core.endings import WITHHELD, ending
 from equivox.core.errors import UsageError
-from equivox.core.fields import checked_fields
+from equivox.core.fields import dataclass, read_fields
 from equivox.core.media import MediaError
 from equivox.core.progress import NO_ANSWER_YET
 from equivox.core.reasoning import split_reasoning
@@ -162,7 +162,7 @@ class EndpointEngine(Engine):
                 "model arguments hold a key; put it into the environment variable OPENAI_API_KEY, or name "
                 "another variable with api_key_env=…"
             )
-        settings = EndpointSettings(**checked_fields(EndpointSettings, arguments, what="endpoint"))
+        settings = read_fields(EndpointSettings, arguments, what="endpoint")
         if not re.fullmatch("[A-Z_][A-Z0-9_]*", settings.api_key_env):
             raise UsageError(
                 "`api_key_env` must be the name of an environment variable in capitals, such as OPENAI_API_KEY; put "

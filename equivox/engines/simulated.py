@@ -33,7 +33,7 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Annotated
 
 from annotated_types import Ge, Le
@@ -41,7 +41,7 @@ from annotated_types import Ge, Le
 from equivox.configs import load_config
 from equivox.configs.vocabulary import Vocabulary, load_vocabulary
 from equivox.core.errors import UsageError, nearest
-from equivox.core.fields import checked_fields
+from equivox.core.fields import dataclass, read_fields
 from equivox.core.hashing import hashed_number
 from equivox.core.requests import Engine, EngineIdentity, Labels, Request, Response
 from equivox.core.task import REFUSAL, Attribute, Task
@@ -98,7 +98,7 @@ class SimulatedSettings:
                 )
         if model == "planted" and "shift" not in given:
             raise UsageError("`model` simulated:planted needs its shift, for example simulated:planted,shift=0.2")
-        settings = cls(**checked_fields(cls, {k: _plain(v) for k, v in given.items()}, what=f"simulated:{model}"))
+        settings = read_fields(cls, {k: _plain(v) for k, v in given.items()}, what=f"simulated:{model}")
         if settings.refusal + settings.refusal_gap > 1:
             raise UsageError(
                 f"`model` options refusal and refusal_gap add up to {settings.refusal + settings.refusal_gap:g}; "

@@ -11,14 +11,14 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Annotated, Any
 
 from annotated_types import Ge
 
 from equivox.core import media
 from equivox.core.errors import UsageError, one_line
-from equivox.core.fields import checked_fields
+from equivox.core.fields import dataclass, read_fields
 from equivox.core.lazy import torch
 from equivox.core.reasoning import split_reasoning
 from equivox.core.requests import Engine, EngineIdentity, MediaPart, Request, Response
@@ -109,7 +109,7 @@ class TransformersEngine(Engine):
         if not isinstance(given.get("model_name"), str):
             raise UsageError("model arguments need model_name=org/model, or a folder")
         given = {name: value for name, value in given.items() if value is not None}
-        parsed = checked_fields(_Arguments, given, what="model")
+        parsed = dict(vars(read_fields(_Arguments, given, what="model")))
         parsed["chat_template"] = chat_template(parsed["chat_template"])
         parsed["generation_parameters"] = generation_parameters(
             parsed["generation_parameters"], {"stop_tokens": "stop"}, without=("presence_penalty", "stop_token_ids")

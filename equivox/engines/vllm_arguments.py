@@ -13,13 +13,13 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from equivox.core.errors import UsageError
-from equivox.core.fields import checked_fields
+from equivox.core.fields import dataclass, read_fields
 from equivox.core.requests import Request
 from equivox.core.task import digest
 from equivox.engines.arguments import ChatArguments, chat_template, generation_parameters, sort_arguments
@@ -228,7 +228,7 @@ class VLLMArguments(ChatArguments):
         """Sort `arguments`; names that are not known here are left to vLLM, which knows its own when it is imported."""
         given = sort_arguments(arguments, known=None, aliases=ALIASES, refused=REFUSED)
         named = {name: value for name, value in given.items() if name in OWN and value is not None}
-        own = checked_fields(ChatArguments, named, what="model")
+        own = vars(read_fields(ChatArguments, named, what="model"))
         engine = {name: value for name, value in given.items() if name not in OWN}
         if not isinstance(engine.get("model"), str):
             raise UsageError("model arguments need model_name=org/model, or a folder")

@@ -1,9 +1,9 @@
 """The tasks of a run as JSON, so that it can be annotated and scored again without the file that declared them.
 
-A run is data, whoever made it. The kinds in `KINDS` are stored by value and built again from it. Everything else (a
-metric, a scheme with stages, presentations, simulated answers) is looked up, by exactly what is stored of it, among the
-tasks that equivox and installed packages register and those that the user names in this process. Nothing is imported,
-opened or called because a run says so.
+A run is data, whoever made it. Tasks are built again from it. Code in them (a metric, a scheme with stages,
+presentations, simulated answers) is looked up, by exactly what is stored of it, among the tasks that equivox and
+installed packages register and those that the user names in this process. Nothing is imported, opened or called because
+a run says so.
 """
 
 from __future__ import annotations
@@ -14,22 +14,24 @@ import importlib.util
 import json
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
-from equivox.core.attributes import Attribute, Number, WorkedExample
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
 from equivox.core.errors import DamageError, UsageError
-from equivox.core.fields import typed
+from equivox.core.fields import complaint
 from equivox.core.files import damaged, is_file_name, read_document, unreadable, write_document
 from equivox.core.metric import Metric
 from equivox.core.plugins import TASKS, added, plugin_packages
 from equivox.core.segments import AnnotationScheme
-from equivox.core.task import DataSource, Media, Patch, Prompt, Sampling, Task
+from equivox.core.task import Task
 from equivox.core.task_checks import tasks_in
 from equivox.run.manifest import read_manifest
 
@@ -37,21 +39,17 @@ TASKS_FILE = "tasks.json"
 FILE_MODULE = "equivox_task_files"
 """The package name for the modules of Python task files."""
 
-KINDS = (
-    *(Task, Prompt, Patch, Media, Sampling, DataSource),
-    *(AnnotationScheme, Attribute, Number, WorkedExample),
-)
-"""The classes whose objects are built from the data of a run."""
-
-_KINDS: Mapping[str, type] = {f"{kind.__module__}:{kind.__qualname__}": kind for kind in KINDS}
+_ADAPTER = TypeAdapter(list[Task])
+_WHOLE = f"{AnnotationScheme.__module__}:{AnnotationScheme.__qualname__}"
+"""The scheme without stages, which is data."""
 
 _given: dict[str, Any] = {}
-"""What the tasks that the user named in this process consist of: what is stored of it → the object."""
+"""The code of the tasks that the user named in this process: what is stored of it → the object."""
 
 
 def write_tasks(folder: Path, tasks: Sequence[Task]) -> None:
     """Write the tasks of a run; UsageError as `give`."""
-    write_document(folder / TASKS_FILE, {"tasks": [encode(task, _given) for task in tasks]})
+    write_document(folder / TASKS_FILE, {"tasks": encode(tasks, _given)})
 
 
 def give(tasks: Sequence[Task]) -> None:
@@ -62,7 +60,7 @@ def give(tasks: Sequence[Task]) -> None:
     for task in tasks:
         if not is_file_name(task.name):
             raise UsageError(f"the task name {task.name!r} cannot be a file name; remove the slashes")
-        encode(task, _given)
+    encode(tasks, _given)
 
 
 def read_tasks(folder: Path) -> list[Task]:
@@ -80,100 +78,91 @@ def read_tasks(folder: Path) -> list[Task]:
             f"{folder} has no {TASKS_FILE}: the run stopped before its first request; run it again"
         ) from None
     try:
-        tasks = [decode(entry) for entry in document["tasks"]]
+        tasks = decode(document.get("tasks"))
     except DamageError:
         raise
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise damaged(path, f"it does not hold the tasks of a run: {type(error).__name__}: {error}") from error
     for task in tasks:
-        if not isinstance(task, Task):
-            raise damaged(path, f"it holds {type(task).__name__} where a task belongs")
         if not is_file_name(task.name):
             raise damaged(path, f"no file can be called after its task {task.name!r}")
     return tasks
 
 
-def encode(value: Any, parts: dict[str, Any]) -> Any:
-    """Return a task or a part of one as plain JSON values; what `decode` has to look up is added to `parts`."""
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
-    if isinstance(value, Path):
-        return {"$path": str(value.absolute())}
-    if isinstance(value, Mapping):
-        return {"$map": [[encode(k, parts), encode(v, parts)] for k, v in value.items()]}
-    if isinstance(value, list | tuple | frozenset):
-        return [encode(entry, parts) for entry in value]
+def encode(tasks: Sequence[Task], code: dict[str, Any]) -> Any:
+    """Return tasks as plain JSON values; the code in them is added to `code`, by what is stored of it."""
+    try:
+        return _ADAPTER.dump_python(list(tasks), mode="json", context=partial(store_code, code))
+    except PydanticSerializationError as error:
+        raise error.__cause__ or error from None
+
+
+def decode(stored: Any) -> list[Task]:
+    """Return the tasks that `encode` wrote.
+
+    Raises UsageError for code that is not registered, and for a value of the wrong type.
+    """
+    try:
+        return _ADAPTER.validate_json(json.dumps(stored), context=find_code)
+    except ValidationError as error:
+        raise UsageError(complaint(error)) from None
+
+
+def store_code(code: dict[str, Any], value: Any) -> Any:
+    """Return `module:name` of a function, a class or a metric, or the class and the fields of another object."""
     kind = type(value)
     if isinstance(value, Metric):
-        encoded: dict[str, Any] = {"$code": _code(value, _modules_of(value), f"the metric {value.name}")}
-    elif isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
-        encoded = {"$code": _code(value, [value.__module__], f"the function {value.__qualname__}")}
+        stored: Any = _name(value, _modules_of(value), f"the metric {value.name}")
+    elif isinstance(value, type) or hasattr(value, "__qualname__"):
+        stored = _name(value, [value.__module__], f"the function {value.__qualname__}")
     else:
-        encoded = {"$type": _code(kind, [kind.__module__], f"the class {kind.__qualname__}")}
-        if dataclasses.is_dataclass(value):
-            encoded |= {f.name: encode(getattr(value, f.name), parts) for f in dataclasses.fields(value) if f.init}
-        elif vars(value):
+        if not dataclasses.is_dataclass(value) and vars(value):
             raise UsageError(
-                f"{kind.__qualname__} cannot be stored with the run: make it a frozen dataclass, whose fields are "
-                "its data"
+                f"{kind.__qualname__} cannot be stored with the run: make it a frozen dataclass, whose fields are its "
+                "data"
             )
-    if kind not in KINDS:
-        parts[_stored(encoded)] = value
-    return encoded
+        fields = dataclasses.fields(value) if dataclasses.is_dataclass(value) else ()
+        own = {field.name: getattr(value, field.name) for field in fields if field.init}
+        stored = {"$type": _name(kind, [kind.__module__], f"the class {kind.__qualname__}")} | to_jsonable_python(
+            own, fallback=partial(store_code, code)
+        )
+    code[json.dumps(stored)] = value
+    return stored
 
 
-def decode(value: Any) -> Any:
-    """Return the object that `encode` wrote; lists become tuples.
+def find_code(stored: Any) -> Any:
+    """Return the registered object of which exactly `stored` is stored; a scheme without stages is made of it.
 
-    Raises UsageError for what has to be looked up and is not registered, and for a value of the wrong type.
+    UsageError for what is not registered.
     """
-    if isinstance(value, list):
-        return tuple(decode(entry) for entry in value)
-    if not isinstance(value, dict):
-        return value
-    if "$path" in value:
-        return Path(value["$path"])
-    if "$map" in value:
-        return {decode(k): decode(v) for k, v in value["$map"]}
-    kind = _KINDS.get(str(value.get("$type")))
-    if kind is None:
-        return _find(value)
-    return typed(kind, {name: decode(entry) for name, entry in value.items() if name != "$type"}, Metric=Metric)
-
-
-def _find(value: Mapping[str, Any]) -> Any:
-    """Return the registered object of which exactly `value` is stored."""
-    stored = _stored(value)
-    found = _given.get(stored)
+    if isinstance(stored, dict) and stored.get("$type") == _WHOLE:
+        fields = {name: value for name, value in stored.items() if name != "$type"}
+        return TypeAdapter(AnnotationScheme).validate_json(json.dumps(fields))
+    key = json.dumps(stored)
+    found = _given.get(key) or _metric(stored) or _registered().get(key)
     if found is None:
-        found = _metric(str(value.get("$code")))
-    if found is None:
-        found = _registered().get(stored)
-    if found is None:
-        raise UsageError(_not_registered(str(value.get("$code", value.get("$type")))))
+        raise UsageError(_not_registered(str(stored.get("$type") if isinstance(stored, dict) else stored)))
     return found
 
 
 @cache
-def _registered() -> Mapping[str, Any]:
-    """Return what the tasks of equivox and of installed packages consist of: what is stored of it → the object."""
-    parts: dict[str, Any] = {}
+def _registered() -> dict[str, Any]:
+    """Return the code of the tasks of equivox and of installed packages: what is stored of it → the object."""
+    code: dict[str, Any] = {}
     for plugin in added(TASKS, read=tasks_in).values():
-        encode(plugin.given, parts)
-    return parts
+        encode(plugin.given or (), code)
+    return code
 
 
-def _metric(code: str) -> Metric | None:
-    """Return the metric of equivox that is stored as `code`, or None; it needs no task that is registered.
+def _metric(name: Any) -> Metric | None:
+    """Return the metric of equivox called `name`, or None; it needs no task that is registered.
 
-    Only a folder of metrics that equivox has is imported, whatever the code says.
+    Only a folder of metrics that equivox has is imported, whatever the name says.
     """
     for folder in iter_modules(import_module("equivox.metrics").__path__):
-        if folder.ispkg and code.startswith(f"equivox.metrics.{folder.name}."):
+        if folder.ispkg and str(name).startswith(f"equivox.metrics.{folder.name}."):
             metric = getattr(import_module(f"equivox.metrics.{folder.name}"), "METRIC", None)
-            if isinstance(metric, Metric) and encode(metric, {}) == {"$code": code}:
+            if isinstance(metric, Metric) and store_code({}, metric) == name:
                 return metric
     return None
 
@@ -200,10 +189,6 @@ def _not_registered(name: str) -> str:
     )
 
 
-def _stored(encoded: Mapping[str, Any]) -> str:
-    return json.dumps(encoded, sort_keys=True)
-
-
 def _modules_of(metric: Metric) -> list[str]:
     """Return where a metric can be a global: the module of its function, `metric` beside it, the packages around it."""
     name = metric.score.__module__
@@ -212,7 +197,7 @@ def _modules_of(metric: Metric) -> list[str]:
     return [name, f"{name.rpartition('.')[0]}.metric", *around[1:]]
 
 
-def _code(value: Any, modules: Sequence[str], what: str) -> str:
+def _name(value: Any, modules: Sequence[str], what: str) -> str:
     """Return `module:name` of a global object of equivox, of an installed package or of a task file."""
     for name in modules:
         module = sys.modules.get(name)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from equivox.core.errors import UsageError, nearest
-from equivox.core.fields import checked_fields, parse_model_args, refuse_unless
+from equivox.core.fields import read_fields, refuse_unless
 from equivox.core.progress import STOP_AFTER
 from equivox.core.requests import Workers
 from equivox.core.scores import DEFAULT_OPTIONS, ScoringOptions, scoring_options
@@ -25,6 +25,7 @@ from equivox.core.variants import (
     vary,
     with_system_prompts,
 )
+from equivox.core.yaml_files import parse_model_args
 
 SCORING_HELP = (
     "Change the scoring: look_for=10, n_resamples=10000, min_coverage=0.8, min_count, seed, merge=none, lemma or "
@@ -167,7 +168,7 @@ class RunSpec:
             if name in every:
                 refuse_unless(right(every[name]), name, every[name], words)
         if "options" in given:
-            checked_fields(ScoringOptions, asdict(given["options"]), what="scoring")
+            read_fields(ScoringOptions, asdict(given["options"]), what="scoring")
         return cls(
             model=model,
             tasks=tasks,

@@ -11,7 +11,7 @@ import pytest
 
 from equivox.core.errors import UsageError
 from equivox.run import declarations
-from equivox.run.declarations import decode, encode, load_file
+from equivox.run.declarations import decode, encode, find_code, load_file
 from equivox.tasks.registry import builtin_tasks
 
 
@@ -19,39 +19,38 @@ from equivox.tasks.registry import builtin_tasks
 def test_a_shipped_task_is_found_by_what_is_stored_of_it(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # As in a process in which nobody named a task.
     monkeypatch.setattr(declarations, "_given", {})
-    declared = builtin_tasks()[task]
-    for own in (declared, declared.simulate):
-        stored = json.loads(json.dumps(encode(own, {})))
-        assert encode(decode(stored), {}) == stored
+    stored = encode([builtin_tasks()[task]], {})
+    assert encode(decode(json.loads(json.dumps(stored))), {}) == stored
 
 
 def test_a_stored_metric_is_looked_up_without_the_registered_tasks() -> None:
     asked = """
 import sys
-from equivox.run.declarations import decode
-print(decode({"$code": "equivox.metrics.numbers.metric:METRIC"}).name, "equivox.tasks" in sys.modules)
+from equivox.run.declarations import find_code
+print(find_code("equivox.metrics.numbers.metric:METRIC").name, "equivox.tasks" in sys.modules)
 """
     told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout
     assert told.split() == ["numbers", "False"]
 
 
-@pytest.mark.parametrize("code", ["numbers.metric:compare_means", "numbers.scorer:METRIC", "nothing.metric:METRIC"])
-def test_a_run_names_no_code_but_metrics(code: str) -> None:
-    with pytest.raises(UsageError, match="with settings that no registered task has"):
-        decode({"$code": f"equivox.metrics.{code}"})
-
-
 @pytest.mark.parametrize(
     ("code", "words"),
     [
+        ("equivox.metrics.numbers.metric:compare_means", "with settings that no registered task has"),
+        ("equivox.metrics.numbers.scorer:METRIC", "with settings that no registered task has"),
+        ("equivox.metrics.nothing.metric:METRIC", "with settings that no registered task has"),
         ("equivox_task_files.mine_0123456789abcdef:RULE", r"the run needs code of mine\.py, as it was"),
         ("equivox_task_files:RULE", "which is neither equivox nor an installed package"),
         ("pandas.core:RULE", "code of 'pandas.core', which is neither equivox nor an installed package"),
+        ({"$type": "subprocess:Popen", "args": "x"}, "code of 'subprocess', which is neither"),
+        ({"$type": ["subprocess:Popen"]}, "which is neither"),
+        ({"args": "x"}, "which is neither"),
+        (7, "which is neither"),
     ],
 )
-def test_code_that_is_not_there_is_told_by_where_it_comes_from(code: str, words: str) -> None:
+def test_code_that_is_not_registered_is_named_and_not_imported(code: object, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        decode({"$code": code})
+        find_code(code)
 
 
 @pytest.mark.parametrize(
