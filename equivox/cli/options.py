@@ -34,7 +34,7 @@ class Command(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-def group(name: str, help: str) -> typer.Typer:
+def command_group(name: str, help: str) -> typer.Typer:
     """Return a group of commands, whose help is plain text."""
     return typer.Typer(name=name, help=help, no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 

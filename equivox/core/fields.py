@@ -17,38 +17,32 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 from equivox.core.errors import UsageError, nearest
 
 if TYPE_CHECKING:
-    from dataclasses import dataclass as dataclass
-
     from pydantic import BaseModel, GetCoreSchemaHandler, TypeAdapter, ValidationError
 
 Form = TypeVar("Form", bound="BaseModel")
 Kind = TypeVar("Kind")
 
-if not TYPE_CHECKING:
 
-    def dataclass(**options: bool) -> Any:
-        """Return a decorator that makes a data class of pydantic; its constructor raises UsageError in one line."""
-        from pydantic import ValidationError
-        from pydantic.dataclasses import dataclass as checked
+def checked(kind: type[Kind]) -> type[Kind]:
+    """Return a frozen dataclass whose constructor checks types and ranges; UsageError in one line."""
+    from pydantic import ConfigDict, ValidationError
+    from pydantic.dataclasses import dataclass
 
-        config = {"strict": True, "extra": "forbid", "arbitrary_types_allowed": True}
+    config = ConfigDict(strict=True, extra="forbid", arbitrary_types_allowed=True)
+    made: Any = dataclass(config=config, frozen=True, kw_only=True)(kind)
+    made.__doc__ = kind.__doc__
+    construct = made.__init__
 
-        def decorate(kind: type[Kind]) -> type[Kind]:
-            made = checked(config=config, **options)(kind)
-            construct = made.__init__
+    @wraps(construct)
+    def checking(self: Any, *values: Any, **named: Any) -> None:
+        try:
+            construct(self, *values, **named)
+        except ValidationError as error:
+            which = f" {name!r}" if isinstance(name := named.get("name"), str) else ""
+            raise UsageError(f"{kind.__name__}{which}: {complaint(error)}") from None
 
-            @wraps(construct)
-            def checking(self: Any, *values: Any, **named: Any) -> None:
-                try:
-                    construct(self, *values, **named)
-                except ValidationError as error:
-                    which = f" {name!r}" if isinstance(name := named.get("name"), str) else ""
-                    raise UsageError(f"{kind.__name__}{which}: {complaint(error)}") from None
-
-            made.__init__ = checking
-            return made
-
-        return decorate
+    made.__init__ = checking
+    return made  # type: ignore[no-any-return]
 
 
 class Code:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
 from equivox.core.attributes import REFUSAL, Attribute, WorkedExample
 from equivox.core.errors import UsageError
-from equivox.core.fields import dataclass
+from equivox.core.fields import checked
 from equivox.core.hashing import digest, digest_of_texts
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Value(NamedTuple):
     raw: str
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class AnnotatorPrompt:
     """The prompt to a model about a segment: `{fields}`, `{response}` and the keys of its `extra` are filled in."""
 
@@ -69,7 +69,7 @@ class SegmentTool(Protocol):
         ...
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Segment:
     """One text to be annotated.
 
@@ -145,7 +145,7 @@ def _attributes_digest(attributes: tuple[Attribute, ...]) -> str:
     )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SegmentAnnotation:
     """The annotation of one segment: its status, and its values by attribute, in the order given."""
 
@@ -153,6 +153,7 @@ class SegmentAnnotation:
     values: Mapping[str, tuple[str, ...]]
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class AnnotationScheme:
     """A scheme that annotates each response as a whole, by `attributes`; subclasses annotate segments.

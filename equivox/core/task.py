@@ -11,7 +11,7 @@ import random
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -21,7 +21,7 @@ from pydantic import AfterValidator, PlainSerializer
 
 from equivox.core.attributes import OTHER, REFUSAL, UNSTATED, Attribute, Role, WorkedExample
 from equivox.core.errors import UsageError
-from equivox.core.fields import Code, dataclass
+from equivox.core.fields import Code, checked
 from equivox.core.hashing import digest
 from equivox.core.metric import Metric
 from equivox.core.segments import AnnotationScheme, Segment, SegmentTool
@@ -70,6 +70,7 @@ TRANSCRIPT = 'Transcript of the recording: "{text}"\n\n'
 """The text before the prompt when the recording is not sent."""
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Patch:
     """Hidden states that are copied from one prompt into another before the model answers the second.
@@ -93,6 +94,7 @@ Need = Literal["turns", "speech", "hidden states"]
 it answers by voice, or that it shows its hidden states."""
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Prompt:
     """Verbatim text sent with every sample; `{column}` placeholders are filled from the sample's columns.
@@ -180,6 +182,7 @@ def in_single_braces(text: str, names: str = r"[^\W\d]\w*") -> str:
     return re.sub(rf"\{{\{{\s*({names})\s*\}}\}}", r"{\1}", text)
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Media:
     """One media item sent with the prompt: its kind and the corpus column that holds it."""
@@ -199,6 +202,7 @@ Penalty = Annotated[float, Ge(-2), Le(2)]
 TokenLimit = Annotated[int, Ge(1)]
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
     """Settings of the decoding.
@@ -235,6 +239,7 @@ FilePath = Annotated[Path, PlainSerializer(lambda path: str(path.absolute()))]
 Texts = Annotated[Sequence[str], AfterValidator(tuple)]
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class DataSource:
     """The corpus of a task.
@@ -284,6 +289,7 @@ class SimulatedAnswers(ABC):
         return None
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Task:
     """One benchmark task.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any
 
 from annotated_types import Ge, Gt, Le
 
 from equivox.core.errors import UsageError, nearest
-from equivox.core.fields import dataclass, read_fields
+from equivox.core.fields import checked, read_fields
 from equivox.core.task import Penalty, Temperature, TokenLimit, TopK, TopP
 
 _REFUSED_GENERATION = {
@@ -20,6 +20,7 @@ _REFUSED_GENERATION = {
 }
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class ChatArguments:
     """The arguments about prompts and clips that the engines on this machine share; what is not given is not set.
@@ -34,6 +35,7 @@ class ChatArguments:
     system_prompt: str | None = None
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class _GenerationParameters:
     """lighteval's `generation_parameters` that engines know, and vLLM's `stop_token_ids`; None: not given."""

@@ -18,7 +18,7 @@ import threading
 from collections import Counter
 from collections.abc import Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from queue import SimpleQueue
@@ -28,7 +28,7 @@ from annotated_types import Ge, Gt, Le, MinLen
 
 from equivox.core.endings import WITHHELD, ending
 from equivox.core.errors import UsageError
-from equivox.core.fields import dataclass, read_fields
+from equivox.core.fields import checked, read_fields
 from equivox.core.media import MediaError
 from equivox.core.progress import NO_ANSWER_YET
 from equivox.core.reasoning import split_reasoning
@@ -58,6 +58,7 @@ _LISTED_S = 10.0
 _GREETING = Request(key="", task="", sample_id="", condition="", text="Hello.", sampling=Sampling(), seed=0)
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class EndpointSettings:
     """The arguments of an endpoint.

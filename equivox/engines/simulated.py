@@ -33,7 +33,7 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Annotated
 
 from annotated_types import Ge, Le
@@ -41,7 +41,7 @@ from annotated_types import Ge, Le
 from equivox.configs import load_config
 from equivox.configs.vocabulary import Vocabulary, load_vocabulary
 from equivox.core.errors import UsageError, nearest
-from equivox.core.fields import dataclass, read_fields
+from equivox.core.fields import checked, read_fields
 from equivox.core.hashing import hashed_number
 from equivox.core.requests import Engine, EngineIdentity, Labels, Request, Response
 from equivox.core.task import REFUSAL, Attribute, Task
@@ -68,6 +68,7 @@ MODELS = ("oracle", "random", "biased", "planted")
 Probability = Annotated[float, Ge(0), Le(1)]
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class SimulatedSettings:
     """The options of a simulated model."""

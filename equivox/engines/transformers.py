@@ -11,14 +11,14 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any
 
 from annotated_types import Ge
 
 from equivox.core import media
 from equivox.core.errors import UsageError, one_line
-from equivox.core.fields import dataclass, read_fields
+from equivox.core.fields import checked, read_fields
 from equivox.core.lazy import torch
 from equivox.core.reasoning import split_reasoning
 from equivox.core.requests import Engine, EngineIdentity, MediaPart, Request, Response
@@ -53,6 +53,7 @@ _REFUSED: Mapping[str, tuple[Any, str]] = {
 }
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class _Arguments(ChatArguments):
     """The arguments of lighteval's transformers models, and where hidden states are patched."""

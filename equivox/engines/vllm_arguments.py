@@ -13,13 +13,13 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from equivox.core.errors import UsageError
-from equivox.core.fields import dataclass, read_fields
+from equivox.core.fields import checked, read_fields
 from equivox.core.requests import Request
 from equivox.core.task import digest
 from equivox.engines.arguments import ChatArguments, chat_template, generation_parameters, sort_arguments
@@ -216,6 +216,7 @@ _STRUCTURED = {"backend": "guidance", "disable_any_whitespace": True}
 _MEDIA_IO = {"audio": {"audio_backend": "soundfile"}}
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class VLLMArguments(ChatArguments):
     """Validated arguments: vLLM's EngineArgs by name, its SamplingParams that override the task's, and the others."""
