@@ -9,37 +9,35 @@ a run says so.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import importlib.util
 import json
 import sys
-import traceback
 from collections.abc import Sequence
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from equivox.core.errors import DamageError, UsageError
+from equivox.core.errors import UsageError
 from equivox.core.fields import complaint
-from equivox.core.files import damaged, is_file_name, read_document, unreadable, write_document
+from equivox.core.files import damaged, is_file_name, read_document, write_document
 from equivox.core.metric import Metric
 from equivox.core.plugins import TASKS, added, plugin_packages
 from equivox.core.segments import AnnotationScheme
 from equivox.core.task import Task
 from equivox.core.task_checks import tasks_in
 from equivox.run.manifest import read_manifest
+from equivox.run.python_files import FILE_MODULE
 
 TASKS_FILE = "tasks.json"
-FILE_MODULE = "equivox_task_files"
-"""The package name for the modules of Python task files."""
 
-_ADAPTER = TypeAdapter(list[Task])
+Kind = TypeVar("Kind")
+
+_TASKS = TypeAdapter(list[Task])
+_SCHEME = TypeAdapter(AnnotationScheme)
 _WHOLE = f"{AnnotationScheme.__module__}:{AnnotationScheme.__qualname__}"
 """The scheme without stages, which is data."""
 
@@ -79,8 +77,6 @@ def read_tasks(folder: Path) -> list[Task]:
         ) from None
     try:
         tasks = decode(document.get("tasks"))
-    except DamageError:
-        raise
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
     for task in tasks:
@@ -92,7 +88,7 @@ def read_tasks(folder: Path) -> list[Task]:
 def encode(tasks: Sequence[Task], code: dict[str, Any]) -> Any:
     """Return tasks as plain JSON values; the code in them is added to `code`, by what is stored of it."""
     try:
-        return _ADAPTER.dump_python(list(tasks), mode="json", context=partial(store_code, code))
+        return _TASKS.dump_python(list(tasks), mode="json", context=partial(store_code, code))
     except PydanticSerializationError as error:
         raise error.__cause__ or error from None
 
@@ -102,8 +98,12 @@ def decode(stored: Any) -> list[Task]:
 
     Raises UsageError for code that is not registered, and for a value of the wrong type.
     """
+    return _read(_TASKS, stored)
+
+
+def _read(kind: TypeAdapter[Kind], stored: Any) -> Kind:
     try:
-        return _ADAPTER.validate_json(json.dumps(stored), context=find_code)
+        return kind.validate_json(json.dumps(stored), context=find_code)
     except ValidationError as error:
         raise UsageError(complaint(error)) from None
 
@@ -137,7 +137,7 @@ def find_code(stored: Any) -> Any:
     """
     if isinstance(stored, dict) and stored.get("$type") == _WHOLE:
         fields = {name: value for name, value in stored.items() if name != "$type"}
-        return TypeAdapter(AnnotationScheme).validate_json(json.dumps(fields))
+        return _read(_SCHEME, fields)
     key = json.dumps(stored)
     found = _given.get(key) or _metric(stored) or _registered().get(key)
     if found is None:
@@ -168,20 +168,19 @@ def _metric(name: Any) -> Metric | None:
 
 
 def _not_registered(name: str) -> str:
-    """Return why code called `name` cannot be found, and what helps."""
+    """Return why code called `name` is not looked up, and what helps."""
     module = name.partition(":")[0]
-    if module.startswith(f"{FILE_MODULE}."):
-        file = f"{module.partition('.')[2].rpartition('_')[0]}.py"
+    top, _, file = module.partition(".")
+    if top == FILE_MODULE and file:
+        file = f"{file.rpartition('_')[0]}.py"
         return (
-            f"the run needs code of {file}, as it was when the run was made, and code is not looked for in a run; "
-            f"name the file behind the run, as in `equivox score RUN {file}`"
+            f"the run needs code of {file}, as it was when the run was made; name the file behind the run, as in "
+            f"`equivox score RUN {file}`"
         )
-    top = module.partition(".")[0]
     if top == "equivox" or top in plugin_packages():
         return (
-            f"the run names {name!r:.120} with settings that no registered task has; if they are of a task file of "
-            "yours, name the file behind the run, as in `equivox score RUN my_tasks.yaml`; otherwise use the versions "
-            "that made the run, which its manifest.json names"
+            f"the run names {name!r:.120} with settings that no registered task has; name the task file that has them "
+            "behind the run, as in `equivox score RUN my_tasks.yaml`, or use the version that made the run"
         )
     return (
         f"the run names code of {module!r:.80}, which is neither equivox nor an installed package that adds tasks; "
@@ -213,34 +212,3 @@ def _name(value: Any, modules: Sequence[str], what: str) -> str:
         f"{what} cannot be imported by another process; define it by name at the top of a Python task file, "
         "or in a package with an entry point of equivox"
     )
-
-
-def load_file(path: Path) -> ModuleType:
-    """Execute a Python task file that the user named and return its module; UsageError, with the line, if it fails.
-
-    The module's name holds a hash of the file's text, so that the name of code in a run means one text only.
-    """
-    try:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-    except OSError as error:
-        raise unreadable(f"the task file {path}", path, error) from error
-    name = f"{FILE_MODULE}.{path.stem}_{digest}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise UsageError(f"cannot read the task file {path}; check the path")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except UsageError:
-        del sys.modules[name]
-        raise
-    except (Exception, SystemExit) as error:  # `exit()` in it would end the command as if all were done
-        del sys.modules[name]
-        frames = reversed(traceback.extract_tb(error.__traceback__))
-        line = next((frame.lineno for frame in frames if frame.filename == spec.origin), None)
-        where = f"{path}, line {line}" if line else str(path)
-        raise UsageError(f"task file {where}: {type(error).__name__}: {error}; correct it") from error
-    return module

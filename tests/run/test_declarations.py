@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,16 +10,45 @@ import pytest
 
 from equivox.core.errors import UsageError
 from equivox.run import declarations
-from equivox.run.declarations import decode, encode, find_code, load_file
+from equivox.run.declarations import TASKS_FILE, find_code, read_tasks, write_tasks
+from equivox.run.python_files import load_file
+from equivox.tasks.files import load_task_file
 from equivox.tasks.registry import builtin_tasks
 
+YAML = """
+name: offers
+table: people.csv
+group: gender
+swap: {name: {male: [Jonas, Emil], female: [Anna, Olga]}}
+where: {role: [nurse, "2"], place: home}
+missing: [NA]
+questions:
+  - name: salary
+    text: What does {name} earn?
+    attributes: [{name: salary, asks: the pay, number: {unit: EUR, low: 0}}]
+    examples: [{text: It is 100., values: {salary: 100}}]
+    sampling: {temperature: 0.7, repeats: 3, stop: [END]}
+    wordings: {plain: 'And what does {name} earn?'}
+card: Made up.
+"""
 
-@pytest.mark.parametrize("task", ["vibe_gender:story", "genres:cs", "badf_two:gender", "spoken_stereoset:gender"])
-def test_a_shipped_task_is_found_by_what_is_stored_of_it(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+
+@pytest.mark.parametrize("source", [*builtin_tasks(), YAML])
+def test_tasks_written_and_read_and_written_are_the_same_bytes(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # As in a process in which nobody named a task.
     monkeypatch.setattr(declarations, "_given", {})
-    stored = encode([builtin_tasks()[task]], {})
-    assert encode(decode(json.loads(json.dumps(stored))), {}) == stored
+    (tmp_path / "people.csv").write_text("text,role,place\nHello {name}.,nurse,home\n")
+    (tmp_path / "mine.yaml").write_text(YAML)
+    tasks = [builtin_tasks()[source]] if source != YAML else load_task_file(tmp_path / "mine.yaml")
+    monkeypatch.setattr(declarations, "read_manifest", lambda folder: {})
+    write_tasks(tmp_path, tasks)
+    written = (tmp_path / TASKS_FILE).read_bytes()
+    read = read_tasks(tmp_path)
+    assert [task.fingerprint for task in read] == [task.fingerprint for task in tasks]
+    write_tasks(tmp_path, read)
+    assert (tmp_path / TASKS_FILE).read_bytes() == written
 
 
 def test_a_stored_metric_is_looked_up_without_the_registered_tasks() -> None:
