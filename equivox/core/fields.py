@@ -29,8 +29,9 @@ def checked(kind: type[Kind]) -> type[Kind]:
     from pydantic.dataclasses import dataclass
 
     config = ConfigDict(strict=True, extra="forbid", arbitrary_types_allowed=True)
-    made: Any = dataclass(config=config, frozen=True, kw_only=True)(kind)
-    made.__doc__ = kind.__doc__
+    # A class of its own, as `kind` may inherit from a checked one, which pydantic would take it for.
+    own = type(kind.__name__, (kind,), {name: getattr(kind, name) for name in ("__module__", "__qualname__")})
+    made: Any = dataclass(config=config, frozen=True, kw_only=True)(own)
     construct = made.__init__
 
     @wraps(construct)
@@ -41,7 +42,7 @@ def checked(kind: type[Kind]) -> type[Kind]:
             which = f" {name!r}" if isinstance(name := named.get("name"), str) else ""
             raise UsageError(f"{kind.__name__}{which}: {complaint(error)}") from None
 
-    made.__init__ = checking
+    made.__init__, made.__doc__ = checking, kind.__doc__
     return made  # type: ignore[no-any-return]
 
 

@@ -260,7 +260,7 @@ def test_refusals_are_their_own_outcome(equivox: Cli, tmp_path: Path) -> None:
         ("--scoring", "confidence=0.9", "confidence"),  # a page would call it a 95 % interval
         ("--scoring", "resamples=99", "known: min_count, n_resamples"),
         ("--scoring", "min_count=0", "greater than or equal to 1"),
-        ("--limit", "0", "`limit` must be at least 1"),
+        ("--limit", "0", "`limit`: input should be greater than or equal to 1"),
         ("--annotator", "_tools.yaml", "cannot be called _tools.yaml"),
         ("--annotator", "rules.yaml", "cannot be called rules.yaml"),
         ("--annotator", ".hidden.yaml", "cannot be called .hidden.yaml"),
