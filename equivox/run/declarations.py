@@ -88,7 +88,7 @@ def read_tasks(folder: Path) -> list[Task]:
 def encode(tasks: Sequence[Task], code: dict[str, Any]) -> Any:
     """Return tasks as plain JSON values; the code in them is added to `code`, by what is stored of it."""
     try:
-        return _TASKS.dump_python(list(tasks), mode="json", context=partial(store_code, code))
+        return _TASKS.serializer.to_python(list(tasks), mode="json", context=partial(store_code, code))
     except PydanticSerializationError as error:
         raise error.__cause__ or error from None
 
