@@ -115,8 +115,11 @@ def checked_form(form: type[Form], document: Any, *, where: str) -> Form:
     try:
         return form.model_validate_json(json.dumps(document), strict=True)
     except ValidationError as error:
-        known = ", ".join(_fields_beside(form, error.errors()[0]["loc"]))
-        raise UsageError(f"{where}: {complaint(error)}{known and f'; known fields: {known}'}") from error
+        path = error.errors()[0]["loc"]
+        known = list(_fields_beside(form, path))
+        near = nearest(str(path[-1]), known) if path and path[-1] not in known else ""
+        fields = f"; known fields: {', '.join(known)}" if known else ""
+        raise UsageError(f"{where}: {complaint(error)}{near}{fields}") from error
 
 
 def _fields_beside(form: type[BaseModel], place: tuple[int | str, ...]) -> Iterable[str]:
