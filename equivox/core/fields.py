@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, wraps
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
 
 from equivox.core.errors import UsageError, nearest
 
@@ -44,6 +44,16 @@ def checked(kind: type[Kind]) -> type[Kind]:
 
     made.__init__, made.__doc__ = checking, kind.__doc__
     return made  # type: ignore[no-any-return]
+
+
+Public = Annotated[Kind, "public"]
+"""The type of a setting whose values may be written down with a run: `limit: Public[int]`."""
+
+
+def public_names(*kinds: type[Any]) -> frozenset[str]:
+    """Return the names of the settings in dataclasses whose values may be written down."""
+    hints = [hint for kind in kinds for hint in get_type_hints(kind, include_extras=True).items()]
+    return frozenset(name for name, hint in hints if "public" in getattr(hint, "__metadata__", ()))
 
 
 class Code:

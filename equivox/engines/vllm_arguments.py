@@ -22,6 +22,7 @@ from equivox.core.errors import UsageError
 from equivox.core.fields import checked, read_fields
 from equivox.core.requests import Request
 from equivox.core.task import digest
+from equivox.engines import arguments as common
 from equivox.engines.arguments import ChatArguments, chat_template, generation_parameters, sort_arguments
 from equivox.engines.checkpoint import Checkpoint
 
@@ -210,6 +211,19 @@ NEUTRAL = frozenset(
 
 (Different batches and devices round differently; that is noise, not a different model.)
 """
+
+_ENGINE_ARGUMENTS = """
+    attention_backend batch_invariant block_size code_revision config_format cpu_offload_gb data_parallel_size
+    default_mm_loras disable_any_whitespace backend device dtype audio audio_backend image video download_dir
+    enable_chunked_prefill enable_lora enable_prefix_caching enforce_eager generation_config gpu_memory_utilization
+    hf_overrides architectures interleave_mm_strings kv_cache_dtype limit_mm_per_prompt load_format logprobs_mode
+    lora_dtype max_logprobs max_lora_rank max_loras max_model_len max_model_length max_num_batched_tokens max_num_seqs
+    max_pixels media_io_kwargs min_pixels mm_processor_kwargs model model_impl model_name override_generation_config
+    pipeline_parallel_size pretrained quantization reasoning_parser revision rope_scaling served_model_name
+    structured_outputs_config tensor_parallel_size tokenizer tokenizer_mode tokenizer_revision trust_remote_code vllm
+"""
+PUBLIC = common.PUBLIC | frozenset(_ENGINE_ARGUMENTS.split())
+"""Names of vLLM's arguments and of their parts that may be written down."""
 
 DEFAULTS: Mapping[str, Any] = {"max_num_seqs": 128, "disable_log_stats": True, "trust_remote_code": False}
 _STRUCTURED = {"backend": "guidance", "disable_any_whitespace": True}

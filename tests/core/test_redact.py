@@ -15,6 +15,9 @@ from equivox.core.redact import (
     remember_secrets,
     without_credentials,
 )
+from equivox.engines import public_settings
+
+PUBLIC = public_settings("endpoint")
 
 
 @pytest.mark.parametrize(
@@ -33,7 +36,7 @@ from equivox.core.redact import (
     ],
 )  # fmt: skip
 def test_settings_lose_what_is_not_known_to_be_public(name: str, value: object, public: object) -> None:
-    assert redacted({name: value}) == {name: public}
+    assert redacted({name: value}, PUBLIC) == {name: public}
 
 
 def test_settings_are_searched_to_the_bottom() -> None:
@@ -41,11 +44,14 @@ def test_settings_are_searched_to_the_bottom() -> None:
         "extra_body": {"authorization": {"value": "abc", "model": "abc"}, "top_k": [1, 2], "stop": ["a"]}, "n": None,
         "model_name": {"headers": [{"token": "abc"}]},
     }  # fmt: skip
-    assert redacted(deep) == {
+    assert redacted(deep, PUBLIC) == {
         "extra_body": {"authorization": {"value": LEFT_OUT, "model": LEFT_OUT}, "top_k": [1, 2], "stop": ["a"]},
         "n": None, "model_name": {"headers": [{"token": LEFT_OUT}]},
     }  # fmt: skip
-    assert redacted({"mine": 1, "extra_body": {"mine": "b"}}, also=["mine"]) == {"mine": 1, "extra_body": {"mine": "b"}}
+    assert redacted({"mine": 1, "extra_body": {"mine": "b"}}, PUBLIC | {"mine"}) == {
+        "mine": 1,
+        "extra_body": {"mine": "b"},
+    }
 
 
 @pytest.mark.parametrize(
@@ -84,14 +90,14 @@ def test_text_loses_what_looks_like_a_credential(text: str) -> None:
 def test_later_texts_lose_the_secrets_of_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_TOKEN", "env/S3cret+1")
     remember_secrets(
-        {"extra_body": {"tenant": "arg S3cret", "door": 47114711}, "base_url": "https://u:url%20S3cret@h/v1"}
+        {"extra_body": {"tenant": "arg S3cret", "door": 47114711}, "base_url": "https://u:url%20S3cret@h/v1"}, PUBLIC
     )
     for said in ("env/S3cret+1", "env%2FS3cret%2B1", "ZW52L1MzY3JldCsx", "arg S3cret", "47114711", "url S3cret"):
         assert cleaned(f"I got <{said}>.") == f"I got <{LEFT_OUT}>."
 
 
 def test_a_secret_of_four_characters_is_left_out_and_a_shorter_one_may_be_a_word() -> None:
-    remember_secrets({"extra_body": {"pin": "9#x7", "mode": "9#y"}, "key": "none"})
+    remember_secrets({"extra_body": {"pin": "9#x7", "mode": "9#y"}, "key": "none"}, PUBLIC)
     assert cleaned("9#x7 of 9#y, none") == f"{LEFT_OUT} of 9#y, none"
 
 
