@@ -98,7 +98,7 @@ WRONG = {
         ["simulated:planted,shift=0.9", "vibe_accent:candidate", "--data", "sample"],
         "competency",
     ),
-    "limit 0": (["simulated:oracle", "vibe_gender", "--data", "sample", "--limit", "0"], "at least 1"),
+    "limit 0": (["simulated:oracle", "vibe_gender", "--data", "sample", "--limit", "0"], "greater than or equal to 1"),
     "one group only": (["simulated:oracle", "vibe_gender", "--data", "sample", "--limit", "1"], "at least 2"),
     "no data": (["simulated:oracle", "vibe_gender"], "--data sample"),
     "data not built": (["simulated:oracle", "vibe_gender", "--data", "nowhere"], "equivox data build crema_d"),
