@@ -319,7 +319,7 @@ def test_the_defaults_of_a_run_and_what_makes_no_other_run() -> None:
     assert spec != RunSpec.typed("m", [TASK], "run", retry_failed=True)
     assert RunSpec.typed("m", [TASK], "run", limit=1, stop_after=0).limit == 1
     for wrong in ({"limit": 0}, {"stop_after": -1}):
-        with pytest.raises(UsageError, match="must be"):
+        with pytest.raises(UsageError, match="greater than or equal"):
             RunSpec.typed("m", [TASK], "run", **wrong)
 
 
