@@ -1,5 +1,8 @@
 """Time of commands that need no model, and cost of imports: `python -m benchmarks.startup`.
 
+`equivox --help` takes at most six times as long as `python -c pass` (4.9 with Python 3.11 and typer 0.29;
+typer alone takes 4.1).
+
 Run it in the environment whose adapters are asked about: an import that is not installed there is skipped, and said so.
 """
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import yaml
 
 from equivox.core.errors import UsageError
-from equivox.core.fields import checked_form, load_yaml, packaged_yaml
+from equivox.core.fields import checked_form
 from equivox.core.files import unreadable
+from equivox.core.yaml_files import load_yaml, packaged_yaml
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -20,8 +20,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import read_config_file
 from equivox.core.errors import UsageError
-from equivox.core.fields import packaged_yaml
 from equivox.core.task import Column, DataSource, digest
+from equivox.core.yaml_files import packaged_yaml
 from equivox.dataset_builders.corpus import SAMPLE, Corpus, Sample, text_sample
 
 CORPUS = "badf"

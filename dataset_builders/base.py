@@ -116,7 +116,7 @@ class CorpusFacts:
 
 def published_facts(name: str) -> CorpusFacts:
     """Return what is published about a corpus that equivox knows (`dataset_builders/facts.yaml`)."""
-    from equivox.core.fields import packaged_yaml
+    from equivox.core.yaml_files import packaged_yaml
 
     return CorpusFacts.of({"name": name, **packaged_yaml("dataset_builders/facts.yaml")[name]})
 

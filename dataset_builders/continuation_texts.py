@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from equivox.core.errors import RunError, UsageError
-from equivox.core.fields import packaged_yaml
 from equivox.core.hashing import digest
 from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import Engine
 from equivox.core.task import GREEDY, Sampling
 from equivox.core.text import listed
+from equivox.core.yaml_files import packaged_yaml
 from equivox.dataset_builders.base import read_rows
 from equivox.dataset_builders.construction import ATTEMPTS, Made, Model, Question, Row, Step, write_table
 from equivox.dataset_builders.spoken_stereoset import CONTINUATIONS, KINDS

@@ -51,7 +51,7 @@ class Element:
 
 def protocol() -> dict[str, Any]:
     """Return the plot requirements and the evaluators' questions of the protocol."""
-    from equivox.core.fields import packaged_yaml
+    from equivox.core.yaml_files import packaged_yaml
 
     return dict(packaged_yaml("tasks/prompts/genres.yaml"))
 

@@ -168,7 +168,7 @@ class L2Arctic(Builder):
 @cache
 def identity_words(*kinds: str) -> frozenset[str]:
     """Return the words of `identity_words.yaml`, in lower case; with `kinds`, only those of these headings."""
-    from equivox.core.fields import packaged_yaml
+    from equivox.core.yaml_files import packaged_yaml
 
     groups = packaged_yaml("dataset_builders/identity_words.yaml")
     return frozenset(word for kind in kinds or groups for word in groups[kind])

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from equivox.core.errors import RunError, UsageError, nearest
-from equivox.core.fields import packaged_yaml
 from equivox.core.files import cache_folder, write_whole
 from equivox.core.media import sha256
+from equivox.core.yaml_files import packaged_yaml
 
 LEXICA_FOLDER = "EQUIVOX_LEXICA"
 """The environment variable that names the folder of the word lists."""

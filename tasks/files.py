@@ -52,7 +52,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from equivox.configs import read_config_file
 from equivox.core.attributes import Length, Number
 from equivox.core.errors import UsageError, nearest
-from equivox.core.fields import checked_fields
+from equivox.core.fields import read_fields
 from equivox.core.metric import Metric
 from equivox.core.task import (
     AUDIO,
@@ -343,7 +343,7 @@ def _question_task(
         condition=data.kind,
         metadata=tuple(name for swaps in data.swap.values() for name in swaps if data.kind == "text"),
         annotation=AnnotationScheme(attributes=attributes, instructions=question.instructions, examples=examples),
-        sampling=Sampling(**checked_fields(Sampling, question.sampling, what=f"{where}: sampling")),
+        sampling=read_fields(Sampling, question.sampling, what=f"{where}: sampling"),
         metric=_metric(attributes, where),
         interventions=_wordings(question, where),
         title=question.title,

@@ -126,7 +126,8 @@ def open_task_file(path: Path) -> list[Task]:
     Runs that need code of these tasks can be read afterwards. Raises UsageError, naming the file and the field or
     the line, for anything missing or malformed.
     """
-    from equivox.run.declarations import give, load_file
+    from equivox.run.declarations import give
+    from equivox.run.python_files import load_file
     from equivox.tasks.files import load_task_file
 
     if not is_task_file(str(path)):

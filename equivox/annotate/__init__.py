@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from equivox.configs import config_names, read_config_file
 from equivox.core.annotation import RULES, Annotation, Annotator, AnnotatorIdentity, Job, annotation_key
 from equivox.core.errors import UsageError, nearest
-from equivox.core.fields import checked_fields
+from equivox.core.fields import read_fields
 from equivox.core.files import is_file_name
 from equivox.core.plugins import ANNOTATORS, Plugin, added, refuse_odd_identity, told_in_one_line
 from equivox.core.progress import STOP_AFTER
@@ -196,7 +196,7 @@ def _from_file(named: str, evaluations: Sequence[int | None], workers: Workers |
                 f"annotator {name} answers at temperature 0, so all its evaluations would be alike; give its file "
                 "`evaluation_sampling` with a temperature, or ask for one evaluation"
             )
-    sampling = Sampling(**checked_fields(Sampling, fields, what=f"annotator {name}: sampling"))
+    sampling = read_fields(Sampling, fields, what=f"annotator {name}: sampling")
     engine = engine_from_args(declared.engine, declared.model_parameters, workers)
     return [
         ModelAnnotator(

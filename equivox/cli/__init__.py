@@ -49,7 +49,6 @@ def _run(arguments: list[str]) -> int:
 
     from equivox.cli.app import app
     from equivox.core.errors import EquivoxError
-    from equivox.core.files import shortened
     from equivox.core.text import show_everything
 
     show_everything(sys.stdout, sys.stderr)
@@ -66,8 +65,11 @@ def _run(arguments: list[str]) -> int:
             raise
         return _fail(str(error), error.exit_code)
     except typer.TyperException as error:
-        # typer has no message for a group of commands that is named alone; it printed what is in the group.
-        return _fail(f"{error.format_message() or 'a command is missing'} (see --help)", EXIT_REQUEST)
+        message = error.format_message()
+        if message.startswith("Usage: "):  # a group of commands that is named alone
+            print(message)
+            message = "a command is missing"
+        return _fail(f"{message} (see --help)", EXIT_REQUEST)
     except MemoryError:
         if debug:
             raise
@@ -82,6 +84,8 @@ def _run(arguments: list[str]) -> int:
             return _fail(f"cannot write: {str(error.strerror).lower()}; stored responses are kept", EXIT_INCOMPLETE)
         if debug or error.errno not in (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES):
             raise
+        from equivox.core.files import shortened
+
         path = f"the path {shortened(str(error.filename))}" if error.filename else "a path"
         return _fail(f"{path} cannot be used: {str(error.strerror).lower()}; name another one", EXIT_REQUEST)
     return code if isinstance(code, int) else EXIT_DONE

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from equivox.cli import hub_commands, make_command
-from equivox.cli.options import Command, output_option, outside
+from equivox.cli.options import Command, command_group, output_option, outside
 from equivox.cli.output import echo, show_tables
 from equivox.core.errors import UsageError
 from equivox.core.plugins import told_in_one_line
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from equivox.dataset_builders import Builder
     from equivox.dataset_builders.parquet import BuildReport
 
-app = typer.Typer(name="data", help="List, build, make and publish corpora.", no_args_is_help=True)
+app = command_group("data", "List, build, make and publish corpora.")
 
 
 @app.command(cls=Command)

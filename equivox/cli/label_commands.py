@@ -9,13 +9,21 @@ from typing import Annotated, Any
 
 import typer
 
-from equivox.cli.options import AuditedOption, Command, data_option, names_in, output_option, runs_argument
+from equivox.cli.options import (
+    AuditedOption,
+    Command,
+    command_group,
+    data_option,
+    names_in,
+    output_option,
+    runs_argument,
+)
 from equivox.cli.output import echo, show_tables
 from equivox.core.errors import UsageError
 from equivox.core.files import write_text
 from equivox.core.plain import as_plain
 
-app = typer.Typer(name="label", help="Check a judge against people who label answers.", no_args_is_help=True)
+app = command_group("label", "Check a judge against people who label answers.")
 
 
 @app.command(cls=Command)

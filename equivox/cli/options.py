@@ -34,6 +34,11 @@ class Command(TyperCommand):
         return super().parse_args(ctx, args)
 
 
+def command_group(name: str, help: str) -> typer.Typer:
+    """Return a group of commands, whose help is plain text."""
+    return typer.Typer(name=name, help=help, no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+
+
 def data_option(help: str) -> Any:
     """Return the option `--data`, which `--data-dir` means too."""
     return typer.Option("--data", "--data-dir", help=help)
@@ -214,7 +219,7 @@ ScoringOption = Annotated[
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Hide progress bars.")]
 WorkersOption = Annotated[
     int,
-    typer.Option(min=1, help="Start this many copies of the model, each on its own GPUs (needs `.\\[ray]`)."),
+    typer.Option(min=1, help="Start this many copies of the model, each on its own GPUs (needs `.[ray]`)."),
 ]
 RayAddressOption = Annotated[
     str | None,

@@ -36,12 +36,13 @@ def print_plan(name: str | None, data: str | None, gap: float | None, design: st
 
     For a number, such as a salary, the gap is a difference of means.
     """
-    from equivox.core.fields import checked_fields, parse_model_args
+    from equivox.core.fields import read_fields
+    from equivox.core.yaml_files import parse_model_args
 
     if gap is not None and not 0 < gap < 100:
         raise UsageError(f"`--gap` is {gap:g}: use a number above 0 and below 100, in percent")
     typed = {} if design is None else parse_model_args(design, what="design")
-    given = DesignOptions(**checked_fields(DesignOptions, typed, what="design"))
+    given = read_fields(DesignOptions, typed, what="design")
     task = None if name is None else _find_task(name)
     echo("\n".join(_write_plans(task, data, gap, given)))
 

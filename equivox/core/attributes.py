@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from equivox.core.errors import UsageError
+from equivox.core.fields import checked
 
 LOSSES = ("failure", "unannotated", "unstated", "truncated")
 """What the scores of lost answers are called beside that of refusals, in place of an attribute's name."""
@@ -31,6 +32,7 @@ LARGEST = 1e50
 """No quantity is larger; a model that repeats a digit without end states such numbers. Sums of squares stay finite."""
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Number:
     """The form of an attribute whose value is a number.
@@ -112,6 +114,7 @@ class Number:
         return within and abs(value) <= LARGEST
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Attribute:
     """One named field that the annotator fills in for a response.
@@ -179,6 +182,7 @@ REFUSAL = Attribute(
 """The attribute that is annotated in every response of every task; it is scored separately from the outcomes."""
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class WorkedExample:
     """A made-up text and its correct annotation, shown to a model that annotates.

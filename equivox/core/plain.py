@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from numbers import Integral, Real
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -17,17 +15,9 @@ def as_plain(value: Any) -> Any:
     >>> as_plain({"value": float("nan"), "parts": ("a", 1.5)})
     {'value': None, 'parts': ['a', 1.5]}
     """
-    if value is None or isinstance(value, (str, int)):
-        return value
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real):
-        return float(value) if math.isfinite(value) else None
-    if isinstance(value, (tuple, list)):
-        return [as_plain(entry) for entry in value]
-    if isinstance(value, Mapping):
-        return {key: as_plain(entry) for key, entry in value.items()}
-    return value
+    from pydantic_core import to_jsonable_python
+
+    return to_jsonable_python(value, inf_nan_mode="null", fallback=lambda number: as_plain(number.item()))
 
 
 def split_by(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:

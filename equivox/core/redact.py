@@ -1,8 +1,8 @@
 """Remove what must not be written down with a run: credentials, and from what is published the paths of files too.
 
-Settings are cut by an allow-list: a value is kept if its name, and those of the settings around it, are known to hold
-nothing private. Free text, such as a server's error, is searched for the secrets that this process was given, and for
-what looks like one.
+A value of a setting stays if its name, and those of the settings around it, are marked as public where the setting is
+declared (`equivox.core.fields.Public`). Free text, such as a server's error, is searched for the secrets that this
+process was given, and for what looks like one.
 """
 
 from __future__ import annotations
@@ -18,29 +18,6 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 from equivox.core.errors import UsageError
 
 LEFT_OUT = "(left out)"
-
-PUBLIC = frozenset(
-    """
-    api_key_env attempts base_url max_answer_mib wait batch_invariant batch_size chat_template chat_template_kwargs
-    device dtype extra_body max_audio_seconds max_concurrency max_model_len max_model_length max_retries modalities
-    model model_loading_kwargs model_name model_parallel patch pretrained requests_per_minute revision
-    send_seed structured system_prompt timeout_s token_limit_field tokenizer transformers trust_media
-    trust_remote_code vllm do_sample enable_thinking frequency_penalty generation_parameters ignore_eos
-    include_reasoning length_penalty max_completion_tokens max_new_tokens max_tokens min_new_tokens min_p min_tokens n
-    presence_penalty reasoning reasoning_effort repetition_penalty safety_settings category threshold seed
-    skip_special_tokens stop stop_token_ids stop_tokens temperature thinking thinking_budget thinking_level top_a
-    top_k top_p type budget_tokens verbosity attention_backend block_size code_revision config_format cpu_offload_gb
-    data_parallel_size default_mm_loras disable_any_whitespace backend audio audio_backend image video download_dir
-    enable_chunked_prefill enable_lora enable_prefix_caching enforce_eager generation_config gpu_memory_utilization
-    hf_overrides architectures interleave_mm_strings kv_cache_dtype limit_mm_per_prompt load_format logprobs_mode
-    lora_dtype max_logprobs max_lora_rank max_loras max_num_batched_tokens max_num_seqs max_pixels media_io_kwargs
-    min_pixels mm_processor_kwargs model_impl override_generation_config pipeline_parallel_size quantization
-    reasoning_parser rope_scaling served_model_name structured_outputs_config tensor_parallel_size tokenizer_mode
-    tokenizer_revision source_layer target_layer target target_token torch_dtype attn_implementation
-    engine settings reads_labels fail refusal refusal_gap shift speaker
-    """.split()  # noqa: SIM905
-)
-"""Names of settings whose values may be written down; text in them still loses its credentials."""
 
 _URL = re.compile(
     r"\b[a-z][a-z0-9+.-]*://(?:[^\s/]*@)?[^\s'\"<>?#,;)}\]]*"
@@ -79,22 +56,23 @@ _given: set[str] = set()
 """The secrets that arguments of this process held. They are remembered so that no error text repeats one."""
 
 
-def redacted(value: Any, *, also: Collection[str] = ()) -> Any:
-    """Return settings as they may be written down: without values under unknown names, and without credentials in text.
+def redacted(value: Any, public: Collection[str]) -> Any:
+    """Return settings as they may be written down: without values that are not public, and without credentials in text.
 
-    `also` names further settings that may be. Switches (true, false, null) stay whatever their name. URLs lose user,
-    password and query.
+    `public` names the settings whose values may be. Switches (true, false, null) stay whatever their name. URLs lose
+    user, password and query.
 
-    >>> redacted({"base_url": "https://me:pw@host/v1?key=1", "extra_body": {"X-Api-Key": 4711, "top_k": 5}})
+    >>> settings = {"base_url": "https://me:pw@host/v1?key=1", "extra_body": {"X-Api-Key": 4711, "top_k": 5}}
+    >>> redacted(settings, {"base_url", "extra_body", "top_k"})
     {'base_url': 'https://host/v1', 'extra_body': {'X-Api-Key': '(left out)', 'top_k': 5}}
     """
-    return _redacted(value, PUBLIC | set(also), set(), known=True)
+    return _redacted(value, public, set(), known=True)
 
 
-def remember_secrets(settings: Any, *, also: Collection[str] = ()) -> None:
+def remember_secrets(settings: Any, public: Collection[str] = ()) -> None:
     """Remember what `redacted` leaves out of some settings, so that `cleaned` takes it out of every later text."""
     secrets: set[str] = set()
-    _redacted(settings, PUBLIC | set(also), secrets, known=True)
+    _redacted(settings, public, secrets, known=True)
     long = {secret for secret in secrets if len(secret) >= _SHORTEST_GIVEN}
     _given.update(secret for secret in long if secret.lower() not in _NO_KEYS)
 

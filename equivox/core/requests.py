@@ -119,8 +119,8 @@ class Response:
 class EngineIdentity:
     """Identity of the answering model: part of every response's key and of the manifest.
 
-    `reads_labels` is true for simulated models, whose answers depend on the labels of the request. `public` names
-    settings that may be written down although equivox does not know them (`equivox.core.redact.PUBLIC`).
+    `reads_labels` is true for simulated models, whose answers depend on the labels of the request. `public` names the
+    settings that may be written down, beside those of the sampling.
     """
 
     engine: str
@@ -145,7 +145,8 @@ class EngineIdentity:
 
         `digest` is that of all settings: it tells models apart whose settings were left out, and makes keys again.
         """
-        return {**redacted(self.as_dict(), also=self.public), "digest": self.digest}
+        declared = {field.name for kind in (EngineIdentity, Sampling) for field in dataclasses.fields(kind)}
+        return {**redacted(self.as_dict(), self.public | declared), "digest": self.digest}
 
     @classmethod
     def from_public_dict(cls, record: Mapping[str, Any]) -> EngineIdentity:

@@ -16,7 +16,7 @@ from pydantic import dataclasses as checked
 from equivox.core.attributes import Role
 from equivox.core.coverage import MOST_RARE, STAGES, Coverage
 from equivox.core.errors import UsageError, nearest
-from equivox.core.fields import checked_fields
+from equivox.core.fields import read_fields
 from equivox.core.notes import LEVEL as LEVEL
 from equivox.core.notes import Note, NoteCode, as_note
 
@@ -75,7 +75,7 @@ def scoring_options(*, merge: str, **given: Any) -> ScoringOptions:
         raise UsageError(
             f"`merge` is one of {', '.join(get_args(Merge))}, got {merge!r}{nearest(merge, get_args(Merge))}"
         )
-    return ScoringOptions(**checked_fields(ScoringOptions, {"merge": merge, **given}, what="scoring"))
+    return read_fields(ScoringOptions, {"merge": merge, **given}, what="scoring")
 
 
 def unusual_options(options: ScoringOptions) -> dict[str, str]:

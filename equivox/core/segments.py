@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
 from equivox.core.attributes import REFUSAL, Attribute, WorkedExample
 from equivox.core.errors import UsageError
+from equivox.core.fields import checked
 from equivox.core.hashing import digest, digest_of_texts
 
 if TYPE_CHECKING:
@@ -152,6 +153,7 @@ class SegmentAnnotation:
     values: Mapping[str, tuple[str, ...]]
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class AnnotationScheme:
     """A scheme that annotates each response as a whole, by `attributes`; subclasses annotate segments.

@@ -17,14 +17,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le
+from pydantic import AfterValidator, PlainSerializer
 
 from equivox.core.attributes import OTHER, REFUSAL, UNSTATED, Attribute, Role, WorkedExample
 from equivox.core.errors import UsageError
+from equivox.core.fields import Code, checked
 from equivox.core.hashing import digest
+from equivox.core.metric import Metric
 from equivox.core.segments import AnnotationScheme, Segment, SegmentTool
 
 if TYPE_CHECKING:
-    from equivox.core.metric import Metric
     from equivox.core.requests import Request
 
 __all__ = [
@@ -68,6 +70,7 @@ TRANSCRIPT = 'Transcript of the recording: "{text}"\n\n'
 """The text before the prompt when the recording is not sent."""
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Patch:
     """Hidden states that are copied from one prompt into another before the model answers the second.
@@ -91,6 +94,7 @@ Need = Literal["turns", "speech", "hidden states"]
 it answers by voice, or that it shows its hidden states."""
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Prompt:
     """Verbatim text sent with every sample; `{column}` placeholders are filled from the sample's columns.
@@ -121,7 +125,7 @@ class Prompt:
     source: str
     without_media: str = TRANSCRIPT
     system: str = ""
-    presentations: Presentations | None = field(default=None, repr=False)
+    presentations: Annotated[Presentations, Code()] | None = field(default=None, repr=False)
     patch: Patch | None = None
     before: tuple[str, ...] = ()
     spoken: bool = False
@@ -178,6 +182,7 @@ def in_single_braces(text: str, names: str = r"[^\W\d]\w*") -> str:
     return re.sub(rf"\{{\{{\s*({names})\s*\}}\}}", r"{\1}", text)
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Media:
     """One media item sent with the prompt: its kind and the corpus column that holds it."""
@@ -197,6 +202,7 @@ Penalty = Annotated[float, Ge(-2), Le(2)]
 TokenLimit = Annotated[int, Ge(1)]
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
     """Settings of the decoding.
@@ -229,7 +235,11 @@ class Sampling:
 
 GREEDY = Sampling()
 
+FilePath = Annotated[Path, PlainSerializer(lambda path: str(path.absolute()))]
+Texts = Annotated[Sequence[str], AfterValidator(tuple)]
 
+
+@checked
 @dataclass(frozen=True, kw_only=True)
 class DataSource:
     """The corpus of a task.
@@ -247,14 +257,14 @@ class DataSource:
 
     corpus: str
     builder: str = ""
-    table: Path | None = None
-    folder: Path | None = None
+    table: FilePath | None = None
+    folder: FilePath | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
-    where: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
-    values: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    where: Mapping[str, str | Texts] = field(default_factory=dict)
+    values: Mapping[str, Texts] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     kind: Literal["audio", "image", "text"] = "audio"
-    swap: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]] = field(default_factory=dict)
+    swap: Mapping[str, Mapping[str, Mapping[str, Texts]]] = field(default_factory=dict)
     in_prompts: tuple[str, ...] = ()
     clips: tuple[str, ...] = ()
 
@@ -279,6 +289,7 @@ class SimulatedAnswers(ABC):
         return None
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Task:
     """One benchmark task.
@@ -343,8 +354,8 @@ class Task:
     prompt: Prompt
     group: tuple[str, ...]
     cluster: str
-    annotation: AnnotationScheme
-    metric: Metric = field(repr=False)
+    annotation: Annotated[AnnotationScheme, Code()]
+    metric: Annotated[Metric, Code()] = field(repr=False)
     media: tuple[Media, ...] = (AUDIO,)
     strata: tuple[str, ...] = ()
     blocks: tuple[str, ...] = ()
@@ -352,7 +363,7 @@ class Task:
     sampling: Sampling = GREEDY
     compares: str = ""
     metadata: tuple[str, ...] = ()
-    simulate: SimulatedAnswers | None = field(default=None, repr=False)
+    simulate: Annotated[SimulatedAnswers, Code()] | None = field(default=None, repr=False)
     asked_as: str = ""
     condition: str = "audio"
     conditions: tuple[str, ...] | None = None

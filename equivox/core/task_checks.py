@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
 
 from equivox.core.attributes import LOSSES, OTHER, REFUSAL, UNSTATED, Attribute
 from equivox.core.errors import UsageError, nearest
-from equivox.core.fields import typed
-from equivox.core.metric import Metric
-from equivox.core.segments import AnnotationScheme
-from equivox.core.task import DataSource, Media, Need, Prompt, Sampling, Task
+from equivox.core.task import Need, Task
 from equivox.core.text import folded
 from equivox.core.variants import MOST_TURNS, SENDS, SYSTEM, WORDING, text_problem
 
@@ -34,38 +29,12 @@ def tasks_in(given: object, where: str) -> list[Task]:
 def check_task(task: Task, where: str) -> Task:
     """Return `task` if it can be meant; UsageError, which begins with `where`, if not.
 
-    Checked are the types of all fields, of the task and of its parts, and what no type can say: names, versions, the
-    card, options, and what is compared. A text where a tuple of texts belongs would otherwise be read letter by letter.
+    Its types were checked when it was made. Checked here is what no type can say: names, versions, the card, options,
+    and what is compared.
     """
-    for field, part, kind in _parts(task):
-        if not isinstance(part, kind):
-            raise UsageError(f"{where}: the task {task.name!r}: `{field}` needs a {kind.__name__}, got {part!r:.80}")
-        name = getattr(part, "name", None)
-        named = repr(name) if isinstance(name, str) else f"of the task {task.name!r}"
-        _check_types(part, kind, f"{where}: {type(part).__name__} {named}")
     for problem in (*_problems(task), *(found for one in task.attributes for found in _attribute_problems(one))):
         raise UsageError(f"{where}: the task {task.name!r}: {problem}")
     return task
-
-
-def _parts(task: Task) -> Iterator[tuple[str, Any, type]]:
-    """Yield the task and its parts with the kinds that they must be, a whole before what it consists of."""
-    yield "task", task, Task
-    yield from (("data", task.data, DataSource), ("prompt", task.prompt, Prompt), ("sampling", task.sampling, Sampling))
-    yield from (("media", one, Media) for one in task.media)
-    yield "annotation", task.annotation, AnnotationScheme
-    yield from (("attributes", one, Attribute) for one in task.annotation.attributes)
-
-
-def _check_types(part: Any, kind: type, where: str) -> None:
-    """Raise UsageError for a field of `kind` with a value of another type; those of a subclass are its own affair."""
-    values = {field.name: getattr(part, field.name) for field in dataclasses.fields(kind) if field.init}
-    try:
-        typed(kind, values, Metric=Metric)
-    except UsageError as error:
-        text = str(error).removeprefix(f"{kind.__name__}: ")
-        hint = "; a tuple of one text has a comma: (…,)" if "valid tuple" in text else ""
-        raise UsageError(f"{where}: {text}{hint}") from None
 
 
 def _problems(task: Task) -> Iterator[str]:

@@ -33,8 +33,9 @@ from pathlib import Path
 from typing import Any
 
 from equivox.core.errors import UsageError, nearest
-from equivox.core.fields import checked_fields, parse_model_args
+from equivox.core.fields import read_fields
 from equivox.core.task import Sampling, Task
+from equivox.core.yaml_files import parse_model_args
 
 LONGEST = 20_000
 """The most characters of a system prompt; what is longer is rather another file, named by mistake."""
@@ -325,7 +326,7 @@ def with_sampling(task: Task, sampling: str) -> Task:
     task. UsageError for a setting out of its range, and for repeats that would all say the same.
     """
     settings = sampling_settings(sampling)
-    changed = Sampling(**checked_fields(Sampling, {**asdict(task.sampling), **settings}, what=f"{task.name}: sampling"))
+    changed = read_fields(Sampling, {**asdict(task.sampling), **settings}, what=f"{task.name}: sampling")
     if changed == task.sampling:
         return task
     if changed.repeats > 1 and changed.temperature == 0:

@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import UsageError, nearest
-from equivox.core.fields import parse_model_args
 from equivox.core.plugins import ENGINES, added, refuse_odd_identity, told_in_one_line
 from equivox.core.redact import LEFT_OUT, redacted, remember_secrets, without_credentials
 from equivox.core.requests import (
@@ -25,6 +24,7 @@ from equivox.core.requests import (
     request_key,
 )
 from equivox.core.task import Task
+from equivox.core.yaml_files import parse_model_args
 from equivox.engines.checkpoint import COMMIT, folder_label
 
 __all__ = [
@@ -201,6 +201,19 @@ def is_pinned(scheme: str, arguments: Mapping[str, Any] | str) -> bool:
     return Path(named_model(arguments)).is_dir() or COMMIT.fullmatch(str(arguments.get("revision", ""))) is not None
 
 
+def public_settings(scheme: str) -> frozenset[str]:
+    """Return the names of the arguments of an engine, and of their parts, whose values may be written down."""
+    if scheme == "endpoint":
+        from equivox.engines.endpoint import PUBLIC
+    elif scheme == "vllm":
+        from equivox.engines.vllm_arguments import PUBLIC
+    elif scheme == "transformers":
+        from equivox.engines.transformers import PUBLIC
+    else:
+        from equivox.engines.arguments import PUBLIC
+    return PUBLIC | {"base_url", "model", "model_name", "revision"}
+
+
 def public_name(model: str, also: Collection[str] = ()) -> str:
     """Return the name of a model as it is written down: arguments of unknown names, but for `also`, lose their values.
 
@@ -213,7 +226,7 @@ def public_name(model: str, also: Collection[str] = ()) -> str:
     if scheme not in schemes() or scheme == "simulated" or not rest or rest.endswith((".yaml", ".yml")):
         return without_credentials(model)
     try:
-        arguments = redacted(_read_arguments(scheme, rest), also=also)
+        arguments = redacted(_read_arguments(scheme, rest), public_settings(scheme) | set(also))
     except UsageError:  # an engine of another package may write its arguments otherwise
         return f"{scheme}:{LEFT_OUT}"
     return f"{scheme}:{','.join(f'{name}={value}' for name, value in arguments.items())}"
@@ -276,7 +289,7 @@ def engine_from_args(scheme: str, arguments: Mapping[str, Any], workers: Workers
     With several `workers` it is a pool of such engines; the model argument `data_parallel_size` means the same. Models
     behind servers have one engine, whose limits hold for all requests: its own arguments say how many at a time.
     """
-    remember_secrets(arguments)
+    remember_secrets(arguments, public_settings(scheme))
     if scheme == "endpoint":
         return _one_engine(scheme, arguments)
     if scheme == "vllm" and arguments.get(REPLICAS) not in (None, 1):
@@ -299,7 +312,7 @@ def _replicas(given: Any, workers: Workers | None) -> Workers:
 
 def _one_engine(scheme: str, arguments: Mapping[str, Any]) -> Engine:
     # A worker of a pool opens its engine here, in a process that has not met the arguments.
-    remember_secrets(arguments)
+    remember_secrets(arguments, public_settings(scheme))
     if scheme == "endpoint":
         from equivox.engines.endpoint import EndpointEngine
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from annotated_types import Ge, Gt, Le
 
 from equivox.core.errors import UsageError, nearest
-from equivox.core.fields import checked_fields
+from equivox.core.fields import Public, checked, public_names, read_fields
 from equivox.core.task import Penalty, Temperature, TokenLimit, TopK, TopP
 
 _REFUSED_GENERATION = {
@@ -20,6 +20,7 @@ _REFUSED_GENERATION = {
 }
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class ChatArguments:
     """The arguments about prompts and clips that the engines on this machine share; what is not given is not set.
@@ -27,28 +28,39 @@ class ChatArguments:
     `generation_parameters` are lighteval's. Clips longer than `max_audio_seconds` fail; None: as the model limits them.
     """
 
-    chat_template: str | None = None
-    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
-    generation_parameters: Mapping[str, Any] = field(default_factory=dict)
-    max_audio_seconds: Annotated[float, Gt(0)] | None = None
-    system_prompt: str | None = None
+    chat_template: Public[str | None] = None
+    chat_template_kwargs: Public[Mapping[str, Any]] = field(default_factory=dict)
+    generation_parameters: Public[Mapping[str, Any]] = field(default_factory=dict)
+    max_audio_seconds: Public[Annotated[float, Gt(0)] | None] = None
+    system_prompt: Public[str | None] = None
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class _GenerationParameters:
     """lighteval's `generation_parameters` that engines know, and vLLM's `stop_token_ids`; None: not given."""
 
-    temperature: Temperature | None = None
-    top_p: TopP | None = None
-    top_k: TopK | None = None
-    min_p: Annotated[float, Ge(0), Le(1)] | None = None
-    frequency_penalty: Penalty | None = None
-    presence_penalty: Penalty | None = None
-    repetition_penalty: Annotated[float, Gt(0)] | None = None
-    max_new_tokens: TokenLimit | None = None
-    min_new_tokens: Annotated[int, Ge(0)] | None = None
-    stop_tokens: str | tuple[str, ...] | None = None
-    stop_token_ids: tuple[Annotated[int, Ge(0)], ...] | None = None
+    temperature: Public[Temperature | None] = None
+    top_p: Public[TopP | None] = None
+    top_k: Public[TopK | None] = None
+    min_p: Public[Annotated[float, Ge(0), Le(1)] | None] = None
+    frequency_penalty: Public[Penalty | None] = None
+    presence_penalty: Public[Penalty | None] = None
+    repetition_penalty: Public[Annotated[float, Gt(0)] | None] = None
+    max_new_tokens: Public[TokenLimit | None] = None
+    min_new_tokens: Public[Annotated[int, Ge(0)] | None] = None
+    stop_tokens: Public[str | tuple[str, ...] | None] = None
+    stop_token_ids: Public[tuple[Annotated[int, Ge(0)], ...] | None] = None
+
+
+_FIELDS = """
+    do_sample enable_thinking ignore_eos include_reasoning length_penalty max_completion_tokens max_tokens min_tokens n
+    reasoning reasoning_effort safety_settings category threshold seed skip_special_tokens stop thinking
+    thinking_budget thinking_level top_a type budget_tokens verbosity
+"""
+PUBLIC = public_names(ChatArguments, _GenerationParameters) | frozenset(_FIELDS.split())
+"""Names of settings that may be written down with any engine: the arguments above, and the fields of a request to
+servers and models, none of which is a secret. Comparisons read from them how a model was run."""
 
 
 def sort_arguments(
@@ -104,7 +116,7 @@ def generation_parameters(
             raise UsageError(f"generation parameter {name} cannot be used: {_REFUSED_GENERATION[name]}")
         if name not in known:
             raise UsageError(f"unknown generation parameter {name!r}{nearest(name, known)}; known: {', '.join(known)}")
-    checked_fields(_GenerationParameters, given, what="generation parameters:")
+    read_fields(_GenerationParameters, given, what="generation parameters:")
     return {renamed.get(name, name): value for name, value in given.items() if value is not None}
 
 

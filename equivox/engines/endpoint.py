@@ -28,13 +28,14 @@ from annotated_types import Ge, Gt, Le, MinLen
 
 from equivox.core.endings import WITHHELD, ending
 from equivox.core.errors import UsageError
-from equivox.core.fields import checked_fields
+from equivox.core.fields import Public, checked, public_names, read_fields
 from equivox.core.media import MediaError
 from equivox.core.progress import NO_ANSWER_YET
 from equivox.core.reasoning import split_reasoning
 from equivox.core.redact import remember_secrets
 from equivox.core.requests import Engine, EngineIdentity, Request, Response
 from equivox.core.task import Need, Sampling
+from equivox.engines import arguments as common
 from equivox.engines.completions import count, parts, said, spoken, withheld
 from equivox.engines.failures import describe_failure, find_fatal_cause, refuse_greeting
 from equivox.engines.messages import RESAMPLED, chat_messages, chat_of
@@ -58,6 +59,7 @@ _LISTED_S = 10.0
 _GREETING = Request(key="", task="", sample_id="", condition="", text="Hello.", sampling=Sampling(), seed=0)
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class EndpointSettings:
     """The arguments of an endpoint.
@@ -97,32 +99,36 @@ class EndpointSettings:
         Continue although the server's usage cannot show that media were used.
     """
 
-    model_name: str
-    base_url: str | Annotated[tuple[str, ...], MinLen(1)]
-    revision: str = ""
-    api_key_env: str = "OPENAI_API_KEY"
-    modalities: tuple[Literal["text", "audio", "image"], ...] = ("text", "audio", "image")
-    max_concurrency: Annotated[int, Ge(1), Le(1024)] = 8
-    requests_per_minute: Annotated[int, Ge(0)] = 0
-    timeout_s: Annotated[float, Gt(0), Le(86_400)] = 120.0
-    max_retries: Annotated[int, Ge(0), Le(1000)] = 6
-    max_answer_mib: Annotated[float, Gt(0), Le(1024)] = 16.0
-    wait: bool = False
-    structured: Literal["json_schema", "json_object", "none"] = "json_schema"
-    max_audio_seconds: Annotated[float, Ge(0)] = 0.0
-    token_limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    send_seed: bool = True
+    model_name: Public[str]
+    base_url: Public[str | Annotated[tuple[str, ...], MinLen(1)]]
+    revision: Public[str] = ""
+    api_key_env: Public[str] = "OPENAI_API_KEY"
+    modalities: Public[tuple[Literal["text", "audio", "image"], ...]] = ("text", "audio", "image")
+    max_concurrency: Public[Annotated[int, Ge(1), Le(1024)]] = 8
+    requests_per_minute: Public[Annotated[int, Ge(0)]] = 0
+    timeout_s: Public[Annotated[float, Gt(0), Le(86_400)]] = 120.0
+    max_retries: Public[Annotated[int, Ge(0), Le(1000)]] = 6
+    max_answer_mib: Public[Annotated[float, Gt(0), Le(1024)]] = 16.0
+    wait: Public[bool] = False
+    structured: Public[Literal["json_schema", "json_object", "none"]] = "json_schema"
+    max_audio_seconds: Public[Annotated[float, Ge(0)]] = 0.0
+    token_limit_field: Public[Literal["max_tokens", "max_completion_tokens"]] = "max_tokens"
+    send_seed: Public[bool] = True
     audio_part: Literal["input_audio", "audio_url"] = "input_audio"
-    resample: bool = True
+    resample: Public[bool] = True
     voice: str = ""
-    extra_body: Mapping[str, Any] = field(default_factory=dict)
-    trust_media: bool = False
+    extra_body: Public[Mapping[str, Any]] = field(default_factory=dict)
+    trust_media: Public[bool] = False
 
     @property
     def urls(self) -> list[str]:
         """The addresses of the servers."""
         urls = [self.base_url] if isinstance(self.base_url, str) else self.base_url
         return [url.rstrip("/") for url in urls]
+
+
+PUBLIC = public_names(EndpointSettings) | common.PUBLIC
+"""Names of arguments and of their parts that may be written down."""
 
 
 class EndpointEngine(Engine):
@@ -144,6 +150,7 @@ class EndpointEngine(Engine):
                 **({} if settings.resample else {"resample": False}),
                 **({"voice": settings.voice} if settings.voice else {}),
             },
+            public=PUBLIC,
         )
         self.able: frozenset[Need] = frozenset(["turns", "speech"] if settings.voice else ["turns"])
         self.audio_sent = f"{RESAMPLED}, WAV of 16 bits" if settings.resample else "as stored"
@@ -162,7 +169,7 @@ class EndpointEngine(Engine):
                 "model arguments hold a key; put it into the environment variable OPENAI_API_KEY, or name "
                 "another variable with api_key_env=…"
             )
-        settings = EndpointSettings(**checked_fields(EndpointSettings, arguments, what="endpoint"))
+        settings = read_fields(EndpointSettings, arguments, what="endpoint")
         if not re.fullmatch("[A-Z_][A-Z0-9_]*", settings.api_key_env):
             raise UsageError(
                 "`api_key_env` must be the name of an environment variable in capitals, such as OPENAI_API_KEY; put "

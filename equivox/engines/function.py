@@ -11,6 +11,7 @@ from equivox.core.fields import refuse_unless
 from equivox.core.reasoning import split_reasoning
 from equivox.core.requests import Engine, EngineIdentity, MediaPart, Request, Response
 from equivox.core.task import Need
+from equivox.engines.arguments import PUBLIC
 
 
 class FunctionEngine(Engine):
@@ -48,7 +49,11 @@ class FunctionEngine(Engine):
         self._function = function
         self.able = frozenset(able)
         self.identity = EngineIdentity(
-            engine="function", model=name, revision=revision, settings=dict(settings or {}), public=frozenset(public)
+            engine="function",
+            model=name,
+            revision=revision,
+            settings=dict(settings or {}),
+            public=PUBLIC | frozenset(public),
         )
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Response]:

@@ -41,7 +41,7 @@ from annotated_types import Ge, Le
 from equivox.configs import load_config
 from equivox.configs.vocabulary import Vocabulary, load_vocabulary
 from equivox.core.errors import UsageError, nearest
-from equivox.core.fields import checked_fields
+from equivox.core.fields import Public, checked, public_names, read_fields
 from equivox.core.hashing import hashed_number
 from equivox.core.requests import Engine, EngineIdentity, Labels, Request, Response
 from equivox.core.task import REFUSAL, Attribute, Task
@@ -68,20 +68,21 @@ MODELS = ("oracle", "random", "biased", "planted")
 Probability = Annotated[float, Ge(0), Le(1)]
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class SimulatedSettings:
     """The options of a simulated model."""
 
-    shift: Probability = 0.0
-    speaker: Probability = 0.0
-    refusal: Probability = 0.0
-    refusal_gap: Probability = 0.0
-    fail: Probability = 0.0
-    seed: int = 0
-    obeys: Probability = 0.0
-    bland: Probability = 0.0
-    declines: Probability = 0.0
-    yields: Probability = 0.0
+    shift: Public[Probability] = 0.0
+    speaker: Public[Probability] = 0.0
+    refusal: Public[Probability] = 0.0
+    refusal_gap: Public[Probability] = 0.0
+    fail: Public[Probability] = 0.0
+    seed: Public[int] = 0
+    obeys: Public[Probability] = 0.0
+    bland: Public[Probability] = 0.0
+    declines: Public[Probability] = 0.0
+    yields: Public[Probability] = 0.0
 
     @classmethod
     def from_text(cls, model: str, given_text: str) -> SimulatedSettings:
@@ -98,7 +99,7 @@ class SimulatedSettings:
                 )
         if model == "planted" and "shift" not in given:
             raise UsageError("`model` simulated:planted needs its shift, for example simulated:planted,shift=0.2")
-        settings = cls(**checked_fields(cls, {k: _plain(v) for k, v in given.items()}, what=f"simulated:{model}"))
+        settings = read_fields(cls, {k: _plain(v) for k, v in given.items()}, what=f"simulated:{model}")
         if settings.refusal + settings.refusal_gap > 1:
             raise UsageError(
                 f"`model` options refusal and refusal_gap add up to {settings.refusal + settings.refusal_gap:g}; "
@@ -132,6 +133,7 @@ class SimulatedEngine(Engine):
                 f.name: value for f in fields(settings) if (value := getattr(settings, f.name)) or f.name not in _LATER
             },
             reads_labels=True,
+            public=public_names(SimulatedSettings),
         )
         self._tasks = {declared_name(task.name): task for task in tasks}
         self._vocabulary: Vocabulary = load_vocabulary()

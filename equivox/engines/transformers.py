@@ -18,11 +18,12 @@ from annotated_types import Ge
 
 from equivox.core import media
 from equivox.core.errors import UsageError, one_line
-from equivox.core.fields import checked_fields
+from equivox.core.fields import Public, checked, public_names, read_fields
 from equivox.core.lazy import torch
 from equivox.core.reasoning import split_reasoning
 from equivox.core.requests import Engine, EngineIdentity, MediaPart, Request, Response
 from equivox.core.task import Patch, digest
+from equivox.engines import arguments as common
 from equivox.engines import patching
 from equivox.engines.arguments import ChatArguments, chat_template, generation_parameters, sort_arguments
 from equivox.engines.checkpoint import Checkpoint, open_checkpoint
@@ -53,22 +54,27 @@ _REFUSED: Mapping[str, tuple[Any, str]] = {
 }
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class _Arguments(ChatArguments):
     """The arguments of lighteval's transformers models, and where hidden states are patched."""
 
-    model_name: str
-    batch_size: Annotated[int, Ge(1)] | None = None
-    device: str | None = None
-    dtype: str | None = None
-    max_model_length: Annotated[int, Ge(1)] | None = None
-    model_loading_kwargs: Mapping[str, Any] = field(default_factory=dict)
-    model_parallel: bool | None = None
-    patch: Mapping[str, Any] = field(default_factory=dict)
-    revision: str | None = None
-    tokenizer: str | None = None
-    trust_remote_code: bool | None = None
+    model_name: Public[str]
+    batch_size: Public[Annotated[int, Ge(1)] | None] = None
+    device: Public[str | None] = None
+    dtype: Public[str | None] = None
+    max_model_length: Public[Annotated[int, Ge(1)] | None] = None
+    model_loading_kwargs: Public[Mapping[str, Any]] = field(default_factory=dict)
+    model_parallel: Public[bool | None] = None
+    patch: Public[Mapping[str, Any]] = field(default_factory=dict)
+    revision: Public[str | None] = None
+    tokenizer: Public[str | None] = None
+    trust_remote_code: Public[bool | None] = None
 
+
+_PARTS = "attn_implementation model pretrained source_layer target target_layer target_token torch_dtype transformers"
+PUBLIC = public_names(_Arguments) | common.PUBLIC | frozenset(_PARTS.split())
+"""Names of arguments and of their parts that may be written down."""
 
 _NEUTRAL = {"batch_size", "chat_template", "device", "model_name", "model_parallel", "revision"}
 
@@ -92,6 +98,7 @@ class TransformersEngine(Engine):
             model=checkpoint.name,
             revision=checkpoint.revision,
             settings=settings | {"transformers": version()},
+            public=PUBLIC,
         )
         # A device that is named and is no GPU takes none.
         self.gpus = 0 if str(arguments.get("device", "cuda")).partition(":")[0] in ("cpu", "mps") else 1
@@ -109,7 +116,7 @@ class TransformersEngine(Engine):
         if not isinstance(given.get("model_name"), str):
             raise UsageError("model arguments need model_name=org/model, or a folder")
         given = {name: value for name, value in given.items() if value is not None}
-        parsed = checked_fields(_Arguments, given, what="model")
+        parsed = dict(vars(read_fields(_Arguments, given, what="model")))
         parsed["chat_template"] = chat_template(parsed["chat_template"])
         parsed["generation_parameters"] = generation_parameters(
             parsed["generation_parameters"], {"stop_tokens": "stop"}, without=("presence_penalty", "stop_token_ids")

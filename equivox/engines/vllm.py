@@ -30,6 +30,7 @@ from equivox.engines.limits import (
 from equivox.engines.messages import RESAMPLED, MediaAhead, chat_of
 from equivox.engines.quiet import Noise
 from equivox.engines.vllm_arguments import (
+    PUBLIC,
     VLLMArguments,
     adapters,
     refuse_missing_package,
@@ -69,7 +70,7 @@ class VLLMEngine(Engine):
         if batch_invariant():
             settings["batch_invariant"] = True
         self.identity = EngineIdentity(
-            engine="vllm", model=checkpoint.name, revision=checkpoint.revision, settings=settings
+            engine="vllm", model=checkpoint.name, revision=checkpoint.revision, settings=settings, public=PUBLIC
         )
         spread = arguments.engine
         self.gpus = int(spread.get("tensor_parallel_size", 1)) * int(spread.get("pipeline_parallel_size", 1))

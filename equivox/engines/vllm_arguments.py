@@ -19,9 +19,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from equivox.core.errors import UsageError
-from equivox.core.fields import checked_fields
+from equivox.core.fields import checked, read_fields
 from equivox.core.requests import Request
 from equivox.core.task import digest
+from equivox.engines import arguments as common
 from equivox.engines.arguments import ChatArguments, chat_template, generation_parameters, sort_arguments
 from equivox.engines.checkpoint import Checkpoint
 
@@ -211,11 +212,25 @@ NEUTRAL = frozenset(
 (Different batches and devices round differently; that is noise, not a different model.)
 """
 
+_ENGINE_ARGUMENTS = """
+    attention_backend batch_invariant block_size code_revision config_format cpu_offload_gb data_parallel_size
+    default_mm_loras disable_any_whitespace backend device dtype audio audio_backend image video download_dir
+    enable_chunked_prefill enable_lora enable_prefix_caching enforce_eager generation_config gpu_memory_utilization
+    hf_overrides architectures interleave_mm_strings kv_cache_dtype limit_mm_per_prompt load_format logprobs_mode
+    lora_dtype max_logprobs max_lora_rank max_loras max_model_len max_model_length max_num_batched_tokens max_num_seqs
+    max_pixels media_io_kwargs min_pixels mm_processor_kwargs model model_impl model_name override_generation_config
+    pipeline_parallel_size pretrained quantization reasoning_parser revision rope_scaling served_model_name
+    structured_outputs_config tensor_parallel_size tokenizer tokenizer_mode tokenizer_revision trust_remote_code vllm
+"""
+PUBLIC = common.PUBLIC | frozenset(_ENGINE_ARGUMENTS.split())
+"""Names of vLLM's arguments and of their parts that may be written down."""
+
 DEFAULTS: Mapping[str, Any] = {"max_num_seqs": 128, "disable_log_stats": True, "trust_remote_code": False}
 _STRUCTURED = {"backend": "guidance", "disable_any_whitespace": True}
 _MEDIA_IO = {"audio": {"audio_backend": "soundfile"}}
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class VLLMArguments(ChatArguments):
     """Validated arguments: vLLM's EngineArgs by name, its SamplingParams that override the task's, and the others."""
@@ -228,7 +243,7 @@ class VLLMArguments(ChatArguments):
         """Sort `arguments`; names that are not known here are left to vLLM, which knows its own when it is imported."""
         given = sort_arguments(arguments, known=None, aliases=ALIASES, refused=REFUSED)
         named = {name: value for name, value in given.items() if name in OWN and value is not None}
-        own = checked_fields(ChatArguments, named, what="model")
+        own = vars(read_fields(ChatArguments, named, what="model"))
         engine = {name: value for name, value in given.items() if name not in OWN}
         if not isinstance(engine.get("model"), str):
             raise UsageError("model arguments need model_name=org/model, or a folder")

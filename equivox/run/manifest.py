@@ -42,7 +42,7 @@ from equivox.run.live import LIVE_FILE
 
 MANIFEST_FILE = "manifest.json"
 
-FORMAT = 2
+FORMAT = 3
 """Raised when the layout of a run directory changes."""
 
 _LIBRARIES = (
@@ -180,9 +180,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     except DamageError as error:
         raise _lost(path, error.why) from error
     if manifest.get("format") != FORMAT:
+        made = str(manifest.get("equivox"))[:40]
         raise UsageError(
-            f"{path} has format {manifest.get('format')!r}, this version reads {FORMAT}; "
-            f"use equivox {manifest.get('equivox')}, which made it"
+            f"{folder} was made by equivox {made}, whose runs {__version__} does not read; read it with version "
+            f"{made}, or run it again"
         )
     try:
         checked = _Manifest.model_validate(manifest)

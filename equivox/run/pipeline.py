@@ -178,7 +178,7 @@ def checked(
         engine or open_engine(spec.model, tasks, spec.workers, trust_remote_code=spec.trust_remote_code),
     )
     with nullcontext() if given else freed(engine):
-        remember_secrets(engine.identity.settings, also=engine.identity.public)
+        remember_secrets(engine.identity.settings, engine.identity.public)
         refuse_overrides(engine.identity, spec.sampling)
         # Nothing but the run holds its plan and its samples while it goes on: of a million requests they are large.
         yield _checked(spec, tasks, annotator, engine, {} if corpora is None else corpora, keep_open=given is not None)

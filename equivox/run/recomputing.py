@@ -192,10 +192,7 @@ class Compared:
 
     def scores(self, where: str, stated: Sequence[Any], recomputed: Sequence[Any]) -> None:
         """Compare every field of every score; scores are paired by task, metric, attribute and subset."""
-        # Scores of 0.3.0 have no outcome: what no stored score has cannot be compared.
-        later = {name for name in ("outcome", "by_group") if not any(name in score for score in stated)}
-        kept = [{name: value for name, value in score.items() if name not in later} for score in recomputed]
-        one, other = _by_identity(stated), _by_identity(kept)
+        one, other = _by_identity(stated), _by_identity(recomputed)
         for key in dict.fromkeys((*one, *other)):
             task, *named = key
             what = " ".join(str(part) for part in named[:-1] if part)

@@ -60,7 +60,7 @@ def find_response_checks(folder: Path) -> list[ResponseCheck]:
     texts = store.where("key", keys[:: -(-len(keys) // _MOST_TEXTS) or 1], ("key", "text"))["text"].drop_null()
     found = list(_find_reasoning(texts))
     counted = responses.filter(pc.greater(pc.fill_null(responses["prompt_tokens"], 0), 0))
-    if WORDS not in plan.column_names or not len(counted):  # plans of older versions know no lengths
+    if not len(counted):
         return found
     places = pc.index_in(plan["key"].combine_chunks(), value_set=counted["key"].combine_chunks())
     sent = plan.select(["task", WORDS, SECONDS])

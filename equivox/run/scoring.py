@@ -28,7 +28,6 @@ from equivox.core.scores import DEFAULT_OPTIONS, Score, Scored, ScoringOptions, 
 from equivox.core.segments import Segment, Status
 from equivox.core.task import Task
 from equivox.core.text import inert_record
-from equivox.core.version import __version__
 from equivox.run.annotating import ask, count_answered, stored_follow_ups
 from equivox.run.live import refuse_unfinished
 from equivox.run.losses import loss_scores
@@ -337,8 +336,7 @@ def scores_path(folder: Path, annotator: str | None) -> Path:
 def read_scores(folder: Path, annotator: str | None = None) -> list[Score]:
     """Return the latest scores of the run in `folder`, from its annotator or another one.
 
-    UsageError if there are none, or if another version of equivox wrote them in another form; DamageError for entries
-    that are no scores.
+    UsageError if there are none; DamageError for entries that are no scores.
     """
     path = scores_path(folder, annotator)
     try:
@@ -349,11 +347,6 @@ def read_scores(folder: Path, annotator: str | None = None) -> list[Score]:
     try:
         return [Score.from_dict(record) for record in document["scores"]]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        if (made := read_manifest(folder)["equivox"]) != __version__:
-            raise UsageError(
-                f"{path} has the scores of equivox {made}, which {__version__} cannot read; compute them again with "
-                f"`equivox score {folder}`"
-            ) from None
         raise damaged(path, f"it does not hold scores: {error}") from None
 
 
@@ -370,14 +363,8 @@ def scored_with(folder: Path, annotator: str | None = None) -> ScoringOptions:
 
 
 def stored_options(stored: Mapping[str, Any]) -> ScoringOptions:
-    """Return the options in a document of scores; UsageError for those that no run was scored with.
-
-    Runs of 0.3.0 have another name of `look_for`, and a level of 95 % that is no option any more.
-    """
-    given = {"look_for" if name == "shift" else name: value for name, value in stored.items()}
-    if given.get("confidence") == 0.95:
-        del given["confidence"]
-    return scoring_options(**{"merge": DEFAULT_OPTIONS.merge, **given})
+    """Return the options in a document of scores; UsageError for those that no run was scored with."""
+    return scoring_options(**{"merge": DEFAULT_OPTIONS.merge, **stored})
 
 
 def with_q(scores: Sequence[Score]) -> list[Score]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import Ge
+from pydantic import AfterValidator, BeforeValidator
 
 from equivox.core.errors import UsageError, nearest
-from equivox.core.fields import checked_fields, parse_model_args, refuse_unless
+from equivox.core.fields import checked, read_fields
 from equivox.core.progress import STOP_AFTER
 from equivox.core.requests import Workers
 from equivox.core.scores import DEFAULT_OPTIONS, ScoringOptions, scoring_options
@@ -25,6 +28,7 @@ from equivox.core.variants import (
     vary,
     with_system_prompts,
 )
+from equivox.core.yaml_files import parse_model_args
 
 SCORING_HELP = (
     "Change the scoring: look_for=10, n_resamples=10000, min_coverage=0.8, min_count, seed, merge=none, lemma or "
@@ -39,6 +43,12 @@ def scoring_of(text: str | None) -> ScoringOptions:
     """
     given = {} if text is None else parse_model_args(text, what="scoring")
     return scoring_options(**{"merge": DEFAULT_OPTIONS.merge, **given})
+
+
+def check_options(options: ScoringOptions) -> ScoringOptions:
+    """Return options made in Python; UsageError for one of another type or out of its range."""
+    read_fields(ScoringOptions, asdict(options), what="scoring")
+    return options
 
 
 TYPED: Mapping[str, tuple[type, str]] = {
@@ -64,117 +74,60 @@ TYPED: Mapping[str, tuple[type, str]] = {
 }
 """The settings that a user types, by the names of the fields of `RunSpec`: the type of what is typed, and its help."""
 
-_PARSED: Mapping[str, Callable[[str], Any]] = {
-    "compare": parse_comparisons,
-    "conditions": parse_conditions,
-    "system": read_system_prompts,
-    "options": scoring_of,
-}
-"""What makes a setting of the text that a user types."""
+
+def _text_or(parse: Callable[[str], Any]) -> BeforeValidator:
+    """Return what makes a setting of the text that a user types; other values are those of Python."""
+    return BeforeValidator(lambda given: parse(given) if isinstance(given, str) else given)
 
 
-def _text(value: Any) -> bool:
-    return isinstance(value, str)
+_Names = Annotated[Sequence[str], AfterValidator(tuple)]
 
 
-def _texts(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str) and all(map(_text, value))
-
-
-def _int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-_KINDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "model": (_text, "the name of a model, a text"),
-    "output": (lambda value: isinstance(value, str | Path), "the folder of the run, a text or a path"),
-    **dict.fromkeys(("limit", "seed", "stop_after"), (_int, "an int")),
-    **dict.fromkeys(
-        ("retry_failed", "redo_judge", "trust_remote_code"), (lambda value: isinstance(value, bool), "True or False")
-    ),
-    "data": (_text, "a text or a path: `sample`, or a folder"),
-    "annotator": (_text, "a text, such as a name or a YAML file"),
-    "compare": (
-        lambda value: isinstance(value, Sequence) and all(map(_texts, value)),
-        'a text such as "gender,gender×accent", or a tuple of columns for each comparison',
-    ),
-    "conditions": (_texts, 'a text such as "text_only,silence", or a list of such names'),
-    "sampling": (_text, 'a text such as "greedy", or "temperature=0.7,repeats=3"'),
-    "system": (
-        lambda value: isinstance(value, Mapping) and all(map(_text, (*value, *value.values()))),
-        "a text that names files, or a text for each name",
-    ),
-    "options": (
-        lambda value: isinstance(value, ScoringOptions),
-        'ScoringOptions, or a text such as "n_resamples=999"',
-    ),
-}
-"""What settings are in Python, once texts are parsed: a test for it, and its words."""
-
-
+@checked
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
     """The settings of a run: the model's name, the tasks as declared, the folder, and the rest, see `TYPED`.
 
-    `system` holds system prompts by their names; each is a further condition of every task. UsageError for a
-    limit below 1 and a negative `stop_after`.
+    Settings may be texts as a user types them ("gender,accent", "text_only,silence", "n_resamples=999"), and `system`
+    the names of text files ("fair.txt"), whose texts become further conditions of every task. UsageError for a setting
+    of another type or out of its range.
     """
 
     model: str
     tasks: Sequence[Task]
-    output: Path
-    data: str | None = None
-    limit: int | None = None
+    output: Annotated[Path, _text_or(Path)]
+    data: Annotated[str | None, BeforeValidator(lambda given: str(given) if isinstance(given, Path) else given)] = None
+    limit: Annotated[int, Ge(1)] | None = None
     seed: int = 0
-    compare: tuple[tuple[str, ...], ...] = ()
-    conditions: tuple[str, ...] = (DECLARED,)
+    compare: Annotated[Sequence[_Names], _text_or(parse_comparisons), AfterValidator(tuple)] = ()
+    conditions: Annotated[_Names, _text_or(parse_conditions)] = (DECLARED,)
     sampling: str = AS_DECLARED
-    system: Mapping[str, str] = field(default_factory=dict)
+    system: Annotated[Mapping[str, str], _text_or(read_system_prompts)] = field(default_factory=dict)
     annotator: str = "rules"
-    options: ScoringOptions = DEFAULT_OPTIONS
+    options: Annotated[ScoringOptions, _text_or(scoring_of), AfterValidator(check_options)] = DEFAULT_OPTIONS
     retry_failed: bool = False
     redo_judge: bool = False
-    stop_after: int = STOP_AFTER
+    stop_after: Annotated[int, Ge(0)] = STOP_AFTER
     workers: Workers = field(default_factory=Workers, compare=False)
     trust_remote_code: bool = field(default=False, compare=False)
 
-    def __post_init__(self) -> None:
-        if self.limit is not None and self.limit < 1:
-            raise UsageError(f"`limit` must be at least 1, got {self.limit}; leave it out to use every sample")
-        if self.stop_after < 0:
-            raise UsageError(f"`stop-after` must be 0 (never) or more, got {self.stop_after}")
-
     @classmethod
     def typed(cls, model: str, tasks: Sequence[Task], output: str | Path, **settings: Any) -> RunSpec:
-        """Return the run with `settings` as a user writes them; UsageError for a name that is no setting.
+        """Return the run with `settings`, of which None stands for the default; UsageError for one that is none.
 
-        `compare`, `conditions` and `options` may be texts ("gender,accent", "text_only,silence", "n_resamples=999"),
-        and `system` names text files ("fair.txt"). `workers` is a number and `ray_address` the cluster that they run
-        on. None stands for the default. UsageError, too, for a setting of another type.
+        `workers` may be a number, and `ray_address` the cluster that they run on.
         """
         known = [*(own.name for own in fields(cls)), "ray_address"]
         if unknown := [name for name in settings if name not in known]:
             raise UsageError(f"a run has no setting {unknown[0]!r}{nearest(unknown[0], known)}")
         given = {name: value for name, value in settings.items() if value is not None}
         workers, address = given.pop("workers", 1), given.pop("ray_address", None)
-        if isinstance(given.get("data"), Path):
-            given["data"] = str(given["data"])
-        for name, parse in _PARSED.items():
-            if isinstance(given.get(name), str):
-                given[name] = parse(given[name])
-        every = {"model": model, "output": output, **given}
-        for name, (right, words) in _KINDS.items():
-            if name in every:
-                refuse_unless(right(every[name]), name, every[name], words)
-        if "options" in given:
-            checked_fields(ScoringOptions, asdict(given["options"]), what="scoring")
-        return cls(
-            model=model,
-            tasks=tasks,
-            output=Path(output),
-            workers=workers if isinstance(workers, Workers) else Workers(workers, address),
-            **given,
-        )
+        if not isinstance(workers, Workers):
+            workers = Workers(workers, address)
+        try:
+            return cls(model=model, tasks=tasks, output=output, workers=workers, **given)  # type: ignore[arg-type]
+        except UsageError as error:
+            raise UsageError(str(error).removeprefix(f"{cls.__name__}: ")) from None
 
     @property
     def redone_statuses(self) -> Collection[Status]:
@@ -189,4 +142,6 @@ class RunSpec:
         tasks = [with_system_prompts(task, self.system) for task in asked_of(self.data, self.tasks)]
         further = [name for name in map(SYSTEM.__add__, self.system) if name not in self.conditions]
         conditions = self.conditions if EVERY_CONDITION in self.conditions else (*self.conditions, *further)
-        return vary(tasks, compare=self.compare, conditions=conditions, sampling=self.sampling)
+        return vary(
+            tasks, compare=[tuple(columns) for columns in self.compare], conditions=conditions, sampling=self.sampling
+        )

@@ -30,8 +30,6 @@ from equivox.run.live import refuse_unfinished
 
 _SHARD = "shard-{:06d}.parquet"
 _JOURNAL = "journal-{:06d}.jsonl"
-_LATER = ("sound",)
-"""Columns that came after the first files of format 2 were written; those have no values there."""
 _LARGE = 1024
 """Rows from which a shard is not worth merging."""
 _AT_ONCE = 16_384
@@ -218,9 +216,6 @@ def _table(records: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
 
 
 def _cast(path: Path, table: pa.Table, schema: pa.Schema) -> pa.Table:
-    for name in _LATER:
-        if name in schema.names and name not in table.column_names:
-            table = table.append_column(schema.field(name), pa.nulls(len(table), schema.field(name).type))
     try:
         return table.select(schema.names).cast(schema)
     except (pa.ArrowException, ValueError, KeyError) as error:

@@ -50,7 +50,7 @@ from equivox.run.store import (
 
 Outcome = Literal["verified", "verified in part", "differs"]
 
-_NO_HASHES = "files: the manifest states no hashes; the run was made by an older version, or was not scored to its end"
+_NO_HASHES = "files: the manifest states no hashes; the run was not scored to its end"
 UNKNOWABLE = (
     "nothing in a run shows when and where it was made, by which names a server answered, how many tokens it counted, "
     "and whether its answers are a model's: these are as the run says"

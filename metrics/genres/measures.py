@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from equivox.core.fields import packaged_yaml
 from equivox.core.lazy import NDArray, np
 from equivox.core.plain import split_by
+from equivox.core.yaml_files import packaged_yaml
 from equivox.metrics.scoring import statistics
 
 Kind = Literal["difference", "decided", "correlation"]

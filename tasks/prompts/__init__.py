@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from equivox.core.fields import packaged_yaml
 from equivox.core.task import Attribute, Prompt, WorkedExample
 from equivox.core.variants import wordings_of
+from equivox.core.yaml_files import packaged_yaml
 
 
 def load_prompts(name: str) -> dict[str, Prompt]:

@@ -10,8 +10,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import typer
 from commands import Cli
 
+from equivox.cli.app import COMMANDS, app
 from equivox.cli.options import outside
 from equivox.cli.output import console
 from equivox.core.errors import UsageError
@@ -37,9 +39,21 @@ def test_commands_that_need_no_model_import_nothing_heavy(arguments: list[str]) 
     assert done.stdout
 
 
+def test_the_list_of_commands_needs_none_of_them() -> None:
+    modules = (*HEAVY, "pydantic", "yaml", "rich", "jinja2", "equivox.core.task", "equivox.run", "equivox.cli.options")
+    code = f"import sys; from equivox import cli; cli.run(['--help']); print({{*sys.modules}} & {{*{modules!r}}})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "set()"
+
+
+def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
+    for commands in COMMANDS.values():
+        for name, (_, help) in commands.items():
+            assert " ".join(typer.main.get_command(app).commands[name].help.split("\n\n")[0].split()) == help
+
+
 @pytest.mark.parametrize("command", ["run", "vllm", "annotate"])
 def test_help_shows_the_extra_that_workers_need(equivox: Cli, command: str) -> None:
-    """Square brackets are markup to what draws the help: unescaped they vanish."""
     _, out, _ = equivox(command, "--help")
     assert "`.[ray]`" in "".join(out.split())
 
@@ -84,7 +98,7 @@ WRONG = {
         ["simulated:planted,shift=0.9", "vibe_accent:candidate", "--data", "sample"],
         "competency",
     ),
-    "limit 0": (["simulated:oracle", "vibe_gender", "--data", "sample", "--limit", "0"], "at least 1"),
+    "limit 0": (["simulated:oracle", "vibe_gender", "--data", "sample", "--limit", "0"], "greater than or equal to 1"),
     "one group only": (["simulated:oracle", "vibe_gender", "--data", "sample", "--limit", "1"], "at least 2"),
     "no data": (["simulated:oracle", "vibe_gender"], "--data sample"),
     "data not built": (["simulated:oracle", "vibe_gender", "--data", "nowhere"], "equivox data build crema_d"),
@@ -246,7 +260,7 @@ def test_refusals_are_their_own_outcome(equivox: Cli, tmp_path: Path) -> None:
         ("--scoring", "confidence=0.9", "confidence"),  # a page would call it a 95 % interval
         ("--scoring", "resamples=99", "known: min_count, n_resamples"),
         ("--scoring", "min_count=0", "greater than or equal to 1"),
-        ("--limit", "0", "`limit` must be at least 1"),
+        ("--limit", "0", "`limit`: input should be greater than or equal to 1"),
         ("--annotator", "_tools.yaml", "cannot be called _tools.yaml"),
         ("--annotator", "rules.yaml", "cannot be called rules.yaml"),
         ("--annotator", ".hidden.yaml", "cannot be called .hidden.yaml"),

@@ -100,8 +100,8 @@ def popen(name: str, canary: Path) -> dict[str, Any]:
     return {"$type": name, "args": ["/bin/sh", "-c", f"touch {canary}"]}
 
 
-def code(name: str) -> dict[str, str]:
-    return {"$code": name}
+def code(name: str) -> str:
+    return name
 
 
 def from_file(where: str) -> Callable[[dict[str, Any], Path], Any]:
@@ -142,37 +142,38 @@ def nested(depth: int) -> Any:
 
 TOOLS = "equivox.metrics.genres.annotation.tools:Tools"
 HOSTILE: Mapping[str, Callable[[dict[str, Any], Path], Any]] = {
-    "dots out of a module": field("card", lambda c: popen("equivox.run.reproducing:subprocess.Popen", c)),
+    "dots out of a module": field("simulate", lambda c: popen("equivox.run.reproducing:subprocess.Popen", c)),
     "dots as the metric": field("metric", lambda c: popen("equivox.core.files:os.subprocess.Popen", c)),
-    "a class of the standard library": field("card", lambda c: popen("subprocess:Popen", c)),
-    "a class of its own module": field("card", lambda c: popen("equivox.run.live:Path", c)),
+    "a class of the standard library": field("simulate", lambda c: popen("subprocess:Popen", c)),
+    "a class of its own module": field("simulate", lambda c: popen("equivox.run.live:Path", c)),
     "a function in place of a class": field(
-        "card", lambda c: {"$type": "equivox.core.files:write_text", "path": {"$path": str(c)}, "text": "x"}
+        "simulate", lambda c: {"$type": "equivox.core.files:write_text", "path": {"$path": str(c)}, "text": "x"}
     ),
     "a function of an imported module": field(
-        "card", lambda c: {"$type": "equivox.core.files:os.system", "command": f"touch {c}"}
+        "simulate", lambda c: {"$type": "equivox.core.files:os.system", "command": f"touch {c}"}
     ),
-    "a method": field("card", lambda c: {"$type": "equivox.core.files:Path.touch", "self": {"$path": str(c)}}),
+    "a method": field("simulate", lambda c: {"$type": "equivox.core.files:Path.touch", "self": {"$path": str(c)}}),
     "a partial": field("metric", lambda c: {"$type": "equivox.cli.scoring:functools.partial"}),
-    "a builtin": field("card", lambda c: {"$type": "builtins:exec", "source": f"open({str(c)!r},'w')"}),
+    "a builtin": field("simulate", lambda c: {"$type": "builtins:exec", "source": f"open({str(c)!r},'w')"}),
     "builtins of a module": field("metric", lambda c: code("equivox.metrics.ntvd.metric:__builtins__")),
     "globals of a function": field("metric", lambda c: code("equivox.core.task:Task.__init__.__globals__")),
     "subclasses of a class": field("metric", lambda c: code("equivox.core.task:Task.__subclasses__")),
     "an importer": field(
-        "card", lambda c: {"$type": "equivox.run.declarations:importlib.import_module", "name": "antigravity"}
+        "simulate", lambda c: {"$type": "equivox.run.declarations:importlib.import_module", "name": "antigravity"}
     ),
     "our loader of files": field(
-        "card", lambda c: {"$type": "equivox.run.declarations:load_file", "path": {"$path": str(c.parent / "evil.py")}}
+        "simulate",
+        lambda c: {"$type": "equivox.run.declarations:load_file", "path": {"$path": str(c.parent / "evil.py")}},
     ),
     "our reader of task files": field(
-        "card",
+        "simulate",
         lambda c: {"$type": "equivox.tasks.registry:open_task_file", "path": {"$path": str(c.parent / "evil.py")}},
     ),
     "a class of ours that is no part of a task": field(
-        "card", lambda c: {"$type": "equivox.run.store:Store", "folder": {"$path": str(c)}, "schema": None}
+        "simulate", lambda c: {"$type": "equivox.run.store:Store", "folder": {"$path": str(c)}, "schema": None}
     ),
-    "a name that a plug-in imported": field("card", lambda c: {"$type": "plugged:system", "command": f"touch {c}"}),
-    "a class of a plug-in that no task has": field("card", lambda c: popen("plugged:Popen", c)),
+    "a name that a plug-in imported": field("simulate", lambda c: {"$type": "plugged:system", "command": f"touch {c}"}),
+    "a class of a plug-in that no task has": field("simulate", lambda c: popen("plugged:Popen", c)),
     "a package that is not here": field("metric", lambda c: code("nowhere.at.all:METRIC")),
     "a file inside": from_file("inside"),
     "a file inside, relative": from_file("inside relative"),
@@ -191,10 +192,10 @@ HOSTILE: Mapping[str, Callable[[dict[str, Any], Path], Any]] = {
         "prompt", "presentations", lambda c: code("equivox.metrics.ntvd.metric:METRIC")
     ),
     "registered presentations as a metric": field("metric", lambda c: code("equivox.tasks.genres:each_character")),
-    "code in a mapping's key": inner(
-        "data", "columns", lambda c: {"$map": [[popen("equivox.run.reproducing:subprocess.Popen", c), "x"]]}
+    "code in a mapping": inner(
+        "data", "columns", lambda c: {"x": popen("equivox.run.reproducing:subprocess.Popen", c)}
     ),
-    "a name of code that is no text": field("metric", lambda c: {"$code": {"$code": "x"}}),
+    "a name of code that is no text": field("metric", lambda c: {"$type": {"$type": "x"}}),
     "a class that is no text": field("metric", lambda c: {"$type": ["equivox.core.task:Task"]}),
     "a card that is no text": field("card", lambda c: 7),
     "a name out of the folder": field("name", lambda c: "../../../outside"),

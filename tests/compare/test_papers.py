@@ -26,10 +26,11 @@ from equivox.compare.papers import FilledTable, TableRun, fill_tables
 from equivox.configs import read_config_file
 from equivox.configs.published import PublishedPaper, Source, published_names, published_paper
 from equivox.core.errors import UsageError
-from equivox.core.fields import checked_form, load_yaml
+from equivox.core.fields import checked_form
 from equivox.core.files import read_document, write_document
 from equivox.core.notes import Note, NoteCode, remark
 from equivox.core.scores import NAN, Score, ScoringOptions, family_of
+from equivox.core.yaml_files import load_yaml
 from equivox.dataset_builders.opening import open_corpus
 from equivox.engines import ModelFile, model_names
 from equivox.metrics.genres.cohort import published_cohorts

@@ -15,7 +15,7 @@ import yaml
 from equivox.annotate import AnnotatorFile, annotator_names, open_annotator
 from equivox.configs import load_config, read_config_file
 from equivox.core.errors import UsageError
-from equivox.core.fields import load_yaml
+from equivox.core.yaml_files import load_yaml
 from equivox.engines import ModelFile, model_names, open_engine
 from equivox.tasks.registry import resolve_tasks
 

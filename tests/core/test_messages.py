@@ -14,8 +14,8 @@ from PIL import Image
 
 from equivox.core import media
 from equivox.core.errors import UsageError
-from equivox.core.fields import parse_model_args
 from equivox.core.reasoning import split_reasoning
+from equivox.core.yaml_files import parse_model_args
 from equivox.engines import MediaPart, Request
 from equivox.engines.messages import chat_messages
 

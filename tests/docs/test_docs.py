@@ -66,7 +66,7 @@ def test_the_site_has_every_page_and_needs_no_network(site: Path) -> None:
 def test_every_command_is_in_the_reference(site: Path, equivox: Cli) -> None:
     text = (site / "commands.html").read_text("utf-8")
     out = equivox("--help")[1]
-    names = re.findall(r"^│ (\w+)", out, flags=re.MULTILINE)
+    names = re.findall(r"^  ([a-z]+)  ", out, flags=re.MULTILINE)
     assert len(names) >= 15
     for name in names:
         assert f"equivox {name}" in text

@@ -64,7 +64,7 @@ def test_files_that_a_page_names_or_links_exist(page: str) -> None:
 def test_the_changelog_has_the_headings_of_keep_a_changelog() -> None:
     _, *versions = (ROOT / "CHANGELOG.md").read_text("utf-8").split("\n## ")
     latest = next(version for version in versions if not version.startswith("[Unreleased]"))
-    assert latest.startswith(f"[{__version__}] - ")
+    assert __version__.endswith(".dev0") or latest.startswith(f"[{__version__}] - ")
     for version in versions:
         headings = re.findall(r"^### (\w+)$", version, flags=re.MULTILINE)
         assert headings == [name for name in ("Added", "Changed", "Removed", "Fixed") if name in headings] != []

@@ -97,7 +97,9 @@ class OtherModel(Answering):
     def __init__(self, driver: int) -> None:
         super().__init__()
         version = "1.0" if os.getpid() == driver else "2.0"
-        self.identity = EngineIdentity(engine="answering", model="tiny", revision="1", settings={"vllm": version})
+        self.identity = EngineIdentity(
+            engine="answering", model="tiny", revision="1", settings={"vllm": version}, public=frozenset({"vllm"})
+        )
 
 
 class Batching(Answering):

@@ -8,8 +8,8 @@ import pytest
 from commands import Cli
 
 from equivox.core.errors import UsageError
-from equivox.core.fields import parse_model_args
 from equivox.core.requests import EngineIdentity
+from equivox.core.yaml_files import parse_model_args
 from equivox.engines import engine_from_args
 from equivox.engines.arguments import generation_parameters
 from equivox.engines.vllm_arguments import VLLMArguments

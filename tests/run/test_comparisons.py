@@ -127,7 +127,7 @@ def test_comparisons_one_after_the_other_make_the_plan_that_all_at_once_do(tmp_p
     def run(folder: Path, *compare: tuple[str, ...]) -> Path:
         execute(
             RunSpec(model="simulated:random", tasks=[task], output=folder, data="sample", compare=compare,
-                    options=eq.ScoringOptions(n_resamples=9, merge="none")),
+                    options=eq.ScoringOptions(n_resamples=99, merge="none")),
             corpora={"crema_d": people()},
         )  # fmt: skip
         return folder

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from equivox.core.errors import DamageError, UsageError
-from equivox.core.files import write_document
+from equivox.core.files import read_document, write_document
 from equivox.engines import EngineIdentity
 from equivox.engines.function import FunctionEngine
 from equivox.run.declarations import read_tasks, write_tasks
@@ -44,27 +44,21 @@ def test_differences_are_told_from_both_sides() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("data", [".", "./", "../corpora"])
-def test_of_the_place_of_the_data_the_name_is_published(
-    data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("name", "value", "published"),
+    [
+        ("data", ".", "corpora"), ("data", "./", "corpora"), ("data", "../corpora", "corpora"),
+        ("model", "vllm:model_name=org/m,dtype=bfloat16", "vllm:org/m"), ("model", "/home/me/omni.yaml", "omni"),
+        ("model", "transformers:model_name=/home/me/tiny", "transformers:tiny"),
+        ("model", "of my own, in /home/me/notes.yaml", "notes"),
+    ],
+)  # fmt: skip
+def test_of_the_data_and_of_the_model_the_names_are_published(
+    name: str, value: str, published: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "corpora").mkdir()
     monkeypatch.chdir(tmp_path / "corpora")
-    manifest = read_manifest(written(tmp_path, data=data))
-    assert public_manifest(manifest)["command"]["data"] == "corpora"
-
-
-@pytest.mark.parametrize(
-    ("model", "published"),
-    [
-        ("vllm:model_name=org/m,dtype=bfloat16", "vllm:org/m"),
-        ("transformers:model_name=/home/me/tiny", "transformers:tiny"),
-        ("/home/me/omni.yaml", "omni"),
-        ("of my own, in /home/me/notes.yaml", "notes"),
-    ],
-)
-def test_of_a_model_the_name_is_published(model: str, published: str, tmp_path: Path) -> None:
-    assert public_manifest(read_manifest(written(tmp_path, model=model)))["command"]["model"] == published
+    assert public_manifest(read_manifest(written(tmp_path, **{name: value})))["command"][name] == published
 
 
 def test_of_the_file_that_a_server_answers_as_the_name_is_shown_and_published(tmp_path: Path) -> None:
@@ -79,6 +73,14 @@ def test_of_the_file_that_a_server_answers_as_the_name_is_shown_and_published(tm
 def test_an_annotator_that_is_no_file_name_is_damage(annotator: str, tmp_path: Path) -> None:
     with pytest.raises(DamageError, match="no file can be called after its annotator"):
         read_manifest(written(tmp_path, annotator=annotator))
+
+
+@pytest.mark.parametrize(("number", "version"), [(1, "0.1.0"), (2, "0.2.0"), (2, "0.3.0"), (4, "0.5")])
+def test_a_run_of_another_format_names_the_version_that_reads_it(number: object, version: str, tmp_path: Path) -> None:
+    path = written(tmp_path) / "manifest.json"
+    write_document(path, read_document(path) | {"format": number, "equivox": version})
+    with pytest.raises(UsageError, match=f"was made by equivox {version}.* read it with version {version}, or run"):
+        read_manifest(tmp_path)
 
 
 class Served(FunctionEngine):

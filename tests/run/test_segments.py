@@ -12,7 +12,7 @@ from commands import Cli
 from equivox.dataset_builders import opening as corpora
 from equivox.dataset_builders.corpus import Corpus, text_sample
 from equivox.run.annotating import TOOLS
-from equivox.run.declarations import load_file
+from equivox.run.python_files import load_file
 from equivox.run.store import stored_annotations
 
 TOY = Path(__file__).with_name("toy_tasks.py")

@@ -34,7 +34,6 @@ from equivox.run.manifest import read_manifest
 from equivox.run.reproducing import run_all
 from equivox.run.run_files import RunFile, default_folder, open_run_file, settings_of, split_models
 from equivox.run.scoring import read_scores, sample_rows
-from equivox.run.spec import RunSpec
 from equivox.run.store import annotators_of, evaluations_of
 from equivox.tasks.registry import resolve_tasks
 
@@ -165,16 +164,6 @@ def test_a_folder_has_a_name_of_at_most_eighty_characters_and_eight_of_a_hash(le
     found = default_folder(f"simulated:{name}", "badf").name
     assert len(whole) == length and (found != whole) == cut
     assert not cut or (found.startswith(whole[:80] + "-") and len(found) == 89)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "told"),
-    [({"limit": "5"}, "an int"), ({"seed": True}, "an int"), ({"compare": [5]}, "a text"), ({"compare": 5}, "a text")],
-)
-def test_a_setting_of_another_type_is_refused(wrong: dict[str, Any], told: str) -> None:
-    (name,) = wrong
-    with pytest.raises(UsageError, match=f"`{name}` is {told}"):
-        RunSpec.typed("simulated:oracle", [], "runs", **wrong)
 
 
 def test_two_models_with_one_folder_are_refused() -> None:

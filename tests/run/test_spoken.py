@@ -11,7 +11,7 @@ from commands import Cli
 from made_requests import made_request
 
 from equivox import open_run
-from equivox.core.errors import DamageError, UsageError
+from equivox.core.errors import UsageError
 from equivox.core.requests import EngineIdentity, request_key
 from equivox.engines.function import FunctionEngine
 from equivox.run.pipeline import execute
@@ -101,24 +101,6 @@ def test_engines_without_a_voice_are_refused_before_anything_is_written(file: Pa
     with pytest.raises(UsageError, match="is answered by voice, which function does not do here; use endpoint"):
         execute(run, engine=engine)
     assert not run.output.exists()
-
-
-def test_shards_from_before_there_were_spoken_answers_are_read(tmp_path: Path) -> None:
-    import pyarrow as pa
-
-    from equivox.core.files import write_table
-
-    schema = response_schema()
-    before = pa.schema([field for field in schema if field.name != "sound"])
-    record = dict.fromkeys(before.names) | {"key": "a", "text": "Hm.", "media_items": 0}
-    write_table(tmp_path / "shard-000001.parquet", pa.Table.from_pylist([record], schema=before))
-    store = Store(tmp_path, schema)
-    assert store.table().to_pylist() == [record | {"sound": None}]
-    without = pa.schema([field for field in schema if field.name not in ("sound", "text")])
-    lacking = {name: value for name, value in record.items() if name != "text"}
-    write_table(tmp_path / "shard-000002.parquet", pa.Table.from_pylist([lacking], schema=without))
-    with pytest.raises(DamageError, match="shard-000002"):
-        store.table()
 
 
 def test_requests_for_a_voice_have_keys_of_their_own() -> None:

@@ -485,7 +485,8 @@ MISTAKES = {
         "cvs.csv has no row, of 30, that `where` keeps; a row holds one text",
     (f"group: gender\nvalues: {{years: ['1']}}\n{SWAP}{QUESTION}", ""): "`values` does not declare '0' (",
     (f"group: gender\nswap: {{name: lists.csv}}\n{QUESTION}", ""): "cannot read lists.csv",
-    (f"group: gender\n{SWAP}{QUESTION}".replace("options", "option"), ""): "known fields: name, asks, options",
+    (f"group: gender\n{SWAP}{QUESTION}".replace("options", "option"), ""):
+        "did you mean options; known fields: name, asks, options",
     (f"group: gender\n{SWAP}{QUESTION}".replace("text:", "txt:"), ""): "known fields: name, text, attributes",
     (f"group: gender\n{SWAP}{QUESTION}".replace("options: [", "options: [Invited , "), ""):
         "`options` of invite repeat one",

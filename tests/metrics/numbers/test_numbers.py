@@ -243,14 +243,6 @@ def test_a_stored_run_is_scored_compared_verified_and_reported(tmp_path: Path, e
     assert "EUR" in page.read_text() and "<td>words</td>" in page.read_text()
 
 
-def test_attributes_without_a_number_are_stored_as_ever() -> None:
-    from equivox.run.declarations import decode, encode
-
-    colour = Attribute(name="colour", asks="the colour")
-    assert "number" not in encode(colour, {})
-    assert decode(encode(colour, {})) == colour and decode(encode(SALARY, {})) == SALARY
-
-
 @pytest.mark.parametrize(
     ("attribute", "message"),
     [
