@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equivox.core.annotation import AnnotatorIdentity, annotation_key
+from equivox.core.columns import EncodedLabels, EncodedValues
 from equivox.core.coverage import Coverage
-from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.endings import TRUNCATED, WITHHELD
 from equivox.core.errors import UsageError, nearest
 from equivox.core.files import read_schema, read_table
