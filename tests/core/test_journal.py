@@ -12,7 +12,7 @@ import pytest
 
 from equivox.core.errors import DamageError, StorageError
 from equivox.core.files import WRITTEN
-from equivox.io.journal import Journal, read_journal
+from equivox.core.journal import Journal, read_journal
 
 
 def test_records_follow_those_of_a_process_that_was_killed(tmp_path: Path) -> None:
