@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from equivox.core.errors import UsageError, nearest
-from equivox.core.files import shortened, table_bytes
+from equivox.core.files import shortened
+from equivox.core.foreign_files import table_bytes
 from equivox.core.lazy import pa, pandas, pq
 from equivox.core.text import how_many, listed, parsed_json
 from equivox.dataset_builders.embedded import holds_bytes
