@@ -13,7 +13,7 @@ import pytest
 
 from equivox.core import foreign_files
 from equivox.core.errors import DamageError, UsageError
-from equivox.core.files import cache_folder, path_ends, read_document, read_table, write_table, write_whole
+from equivox.core.files import cache_folder, path_ends, read_table, write_table, write_whole
 from equivox.core.foreign_files import refuse_odd_files, refuse_oversized, refuse_unusable
 
 
@@ -125,21 +125,3 @@ def test_a_large_table_of_texts_is_read(tmp_path: Path) -> None:
     write_table(tmp_path / "t.parquet", pa.table({"a": ["x" * 1_000, "y" * 1_000] * 50_000}))
     refuse_oversized(tmp_path / "t.parquet")
     assert read_table(tmp_path / "t.parquet").num_rows == 100_000
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"", "Expecting value"),
-        (b"[]", "it holds list where an object belongs"),
-        (b'{"a": 1}', "its checksum does not fit"),
-        (b"[" * 100_000, "nested too deeply"),
-        (b'{"a": "\\ud800"}', "half of a character"),
-        (b'{"a": "\xff"}', "decode"),
-    ],
-)
-def test_a_document_that_was_not_written_here_is_damaged(content: bytes, words: str, tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_bytes(content)
-    with pytest.raises(DamageError, match=words) as caught:
-        read_document(tmp_path / "a.json")
-    assert "\n" not in str(caught.value) and "a.json is damaged" in str(caught.value)
