@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from equivox.core.errors import StorageError, UsageError, nearest
-from equivox.core.files import file_hash, refuse_unusable, shortened
+from equivox.core.files import file_hash, shortened
+from equivox.core.foreign_files import refuse_unusable
 from equivox.core.media import is_lfs_pointer
 from equivox.core.plain import split_by
 from equivox.core.text import how_many, listed

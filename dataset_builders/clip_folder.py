@@ -18,7 +18,8 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Literal
 
 from equivox.core.errors import UsageError, nearest
-from equivox.core.files import refuse_unusable, shortened
+from equivox.core.files import shortened
+from equivox.core.foreign_files import refuse_unusable
 from equivox.core.text import listed
 from equivox.dataset_builders.base import (
     Builder,

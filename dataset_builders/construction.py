@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 from equivox.core.errors import UsageError
 from equivox.core.files import write_text
 from equivox.core.hashing import digest
+from equivox.core.journal import Journal, read_journal
 from equivox.core.progress import STOP_AFTER, Progress, no_progress, until_outage
 from equivox.core.redact import cleaned
 from equivox.core.requests import Engine, Request, request_key
 from equivox.core.task import Sampling
-from equivox.io.journal import Journal, read_journal
 
 ATTEMPTS = 3
 """How often a row is asked about until an answer can be kept."""

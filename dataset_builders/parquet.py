@@ -12,13 +12,14 @@ import contextlib
 import dataclasses
 import json
 import platform
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from equivox.core.errors import RunError, UsageError
-from equivox.core.files import file_hash, whole_folder
+from equivox.core.files import file_hash
 from equivox.core.lazy import datasets, pa, pq, soundfile
 from equivox.core.media import AudioFacts
 from equivox.core.plain import split_by
@@ -333,3 +334,27 @@ def _bullets(lines: Any, nothing: str) -> str:
 
 def _number(value: int | None) -> str:
     return "" if value is None else f"{value:,}"
+
+
+@contextlib.contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """Yield an empty folder that takes the place of `folder` in the end; after an error `folder` is as it was.
+
+    What a process left that was killed meanwhile goes away with the next. UsageError if no folder can be made there.
+    """
+    partial, replaced = (folder.with_name(f".{folder.name}.{what}") for what in ("partial", "replaced"))
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+    except OSError as error:
+        raise UsageError(f"`output`: cannot write in {folder.parent} ({error.strerror}); choose another") from error
+    try:
+        yield partial
+        if folder.exists():
+            folder.rename(replaced)
+        partial.rename(folder)
+    finally:
+        if replaced.exists() and not folder.exists():
+            replaced.rename(folder)
+        for left in (partial, replaced):
+            shutil.rmtree(left, ignore_errors=True)

@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from equivox.core.errors import RunError, UsageError
-from equivox.core.files import whole_folder
 from equivox.core.media import container_of, inspect_audio, sha256
 from equivox.core.progress import Event, Progress, no_progress
 from equivox.core.text import how_many, listed
 from equivox.dataset_builders.base import FACTS_FILE, read_rows
 from equivox.dataset_builders.construction import Made, write_table
+from equivox.dataset_builders.parquet import whole_folder
 from equivox.dataset_builders.spoken_stereoset import CONTINUATIONS, REQUIRED
 
 ESPEAK = "espeak-ng"

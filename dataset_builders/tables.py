@@ -18,8 +18,10 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+from equivox.core.columns import is_missing
 from equivox.core.errors import UsageError, nearest
-from equivox.core.files import shortened, table_bytes
+from equivox.core.files import shortened
+from equivox.core.foreign_files import table_bytes
 from equivox.core.lazy import pa, pandas, pq
 from equivox.core.text import how_many, listed, parsed_json
 from equivox.dataset_builders.embedded import holds_bytes
@@ -115,15 +117,16 @@ def _check_file(path: Path) -> None:
 
 def _convert_cell(cell: Any) -> Any:
     """Return a cell in plain form: None for nulls, 1 for 1.0."""
-    if type(cell).__name__ in ("NAType", "NaTType"):
+    if isinstance(cell, str | list | dict):
+        return cell
+    if is_missing(cell):
         return None
     if isinstance(cell, bool):
         return str(cell).lower()
     if isinstance(cell, datetime) and cell.time() == time():
         return cell.date()
-    if isinstance(cell, float) and (cell != cell or (cell.is_integer() and abs(cell) < 2**53)):
-        return None if cell != cell else int(cell)  # above 2**53 a float may stand for another whole number
-    return cell
+    # Above 2**53 a float may stand for another whole number.
+    return int(cell) if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53 else cell
 
 
 def _read_text(path: Path) -> str:
@@ -322,23 +325,23 @@ def flatten_columns(columns: Columns) -> Columns:
     for name, column in columns.items():
         nested = [entry for entry in column if isinstance(entry, Mapping | list)]
         paths = dict.fromkeys(path for entry in nested[:1_000] for path in _split_entry(name, entry))
+        paths.pop(name, None)
         refuse_large(f"what {shortened(name)!r} holds", len(paths), len(column))
         plain = [None if isinstance(entry, Mapping | list) else entry for entry in column]
-        if not paths.keys() - {name} or any(entry is not None for entry in plain):
+        if not paths or any(entry is not None for entry in plain):
             flat[name] = plain
-        rows = [_split_entry(name, entry) for entry in column] if nested else []
-        for path in (path for path in paths if path != name):
-            parts = [_convert_cell(row.get(path)) for row in rows]
-            flat[path] = [None if isinstance(part, Mapping | list) else part for part in parts]
+        rows = [_split_entry(name, entry) for entry in column] if paths else []
+        for path in paths:
+            parts = (row.get(path) for row in rows)
+            flat[path] = [None if isinstance(part, Mapping | list) else _convert_cell(part) for part in parts]
     return flat
 
 
 def _split_entry(name: str, entry: Any, depth: int = 0) -> dict[str, Any]:
     """Return the parts of an object or a list by their paths."""
-    parts: Iterable[tuple[Any, Any]] = entry.items() if isinstance(entry, Mapping) else ()
-    parts = enumerate(entry[:4]) if isinstance(entry, list) else parts
+    parts = entry if isinstance(entry, Mapping) else dict(enumerate(entry[:4])) if isinstance(entry, list) else {}
     leaves: dict[str, Any] = {}
-    for part, inner in parts if depth < 50 else ():
+    for part, inner in parts.items() if depth < 50 else ():
         leaves |= _split_entry(f"{name}.{part}", inner, depth + 1)
     return leaves or {name: entry}
 

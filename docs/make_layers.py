@@ -27,7 +27,6 @@ SAYS = {
     "dataset_builders": "corpora: raw distribution to parquet",
     "configs": "models, annotators, vocabularies as YAML",
     "statistics": "tests, intervals, distances; pure numpy",
-    "io": "the journal: a line is on disk before it counts",
     "core": "Task, Request, Response, Samples, Metric, Score, errors; no I/O",
 }
 """The contents of each room."""

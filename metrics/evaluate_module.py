@@ -8,8 +8,8 @@ import evaluate
 from datasets import Features, Value
 from datasets import Sequence as ListOf
 
-from equivox.core.columns import ColumnMetric
 from equivox.core.errors import UsageError
+from equivox.metrics.column_metric import ColumnMetric
 
 # `evaluate` refuses None among words: an entry is stored as a list of one, a missing entry as an empty list.
 _TYPES = {

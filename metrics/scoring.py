@@ -9,13 +9,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from equivox.core.columns import Column
 from equivox.core.hashing import seed_of
 from equivox.core.lazy import Later, NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.notes import Note, NoteCode, describe_design
 from equivox.core.samples import Row, Samples, rows_of
 from equivox.core.task import Task
+from equivox.metrics.column_metric import Column
 
 if TYPE_CHECKING:
     from equivox import statistics as statistics

@@ -71,7 +71,7 @@ from equivox.core.task import (
     placeholders_of,
 )
 from equivox.core.task_checks import check_task
-from equivox.core.variants import System, system_prompts_in, text_problem, with_system_prompts, wordings_of
+from equivox.core.variants import System, read_system_prompts, text_problem, with_system_prompts, wordings_of
 from equivox.dataset_builders import builders
 from equivox.dataset_builders.opening import openers
 from equivox.dataset_builders.own_tables import ITEM, PATH
@@ -191,7 +191,9 @@ def load_task_file(path: Path) -> list[Task]:
 
         return load_genres_file(path)
     declared = read_config_file(_TaskFile, str(path), "tasks")
-    return [with_system_prompts(task, system_prompts_in(declared.system, path)) for task in _tasks(declared, path)]
+    return [
+        with_system_prompts(task, read_system_prompts(declared.system, path.parent)) for task in _tasks(declared, path)
+    ]
 
 
 def _wordings(question: _QuestionField, where: str) -> dict[str, str]:

@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from equivox.configs import read_config_file
 from equivox.core.errors import UsageError, nearest
 from equivox.core.task import Task
-from equivox.core.variants import System, system_prompts_in, with_system_prompts
+from equivox.core.variants import System, read_system_prompts, with_system_prompts
 from equivox.dataset_builders.genres_protocol import ELEMENTS, RELATIONSHIPS
 from equivox.metrics.genres.annotation.tools import Tools
 from equivox.tasks.genres import TASKS, genres_task
@@ -66,7 +66,7 @@ def load_genres_file(path: Path) -> list[Task]:
                     f"known: {', '.join(RELATIONSHIPS)}; others need `elements`"
                 )
     table = None if declared.elements is None else path.parent / declared.elements / ELEMENTS
-    system = system_prompts_in(declared.system, path)
+    system = read_system_prompts(declared.system, path.parent)
     return [
         with_system_prompts(
             genres_task(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from equivox.core.encoded import EncodedLabels, EncodedValues
+from equivox.core.columns import EncodedLabels, EncodedValues
 from equivox.statistics import CorrectedShift, corrected_shift, distribution_shift
 from validity.levels import World
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from equivox.core.encoded import EncodedLabels
+from equivox.core.columns import EncodedLabels
 from equivox.statistics import distribution_shift, group_means
 
 SHIFTS = (0.0, 0.2, 0.4)

@@ -22,7 +22,7 @@ from equivox.core.lazy import pa, pc
 from equivox.core.media import MediaError, checked_image, compact_audio
 from equivox.core.plain import split_by
 from equivox.core.task import CROSSED, placeholders_of
-from equivox.core.text import inert, masked
+from equivox.core.text import inert
 from equivox.core.variants import SILENCE, TEXT_ONLY
 from equivox.dataset_builders.corpus import Sample, table_in
 from equivox.dataset_builders.opening import open_corpus
@@ -186,3 +186,17 @@ def _sample(one: Drawn, data: str | None, corpora: _Corpora) -> Sample:
             f"name the data of the run with `--data`, or {_WITHOUT}"
         )
     return sample
+
+
+def masked(text: str, masks: Mapping[str, str]) -> str:
+    """Return a text with masks in place of words, in whatever case, and never inside of other words.
+
+    >>> masked("Anna, Annabel and _ANNA_", {"Anna": "[name]"})
+    '[name], Annabel and _[name]_'
+    """
+    if not masks:
+        return text
+    mask_of = {word.casefold(): mask for word, mask in masks.items()}
+    words, letter = "|".join(map(re.escape, sorted(masks, key=len, reverse=True))), r"[^\W_]"
+    pattern = re.compile(rf"(?<!{letter})(?:{words})(?!{letter})", re.IGNORECASE)
+    return pattern.sub(lambda found: mask_of.get(found[0].casefold(), "[group]"), text)

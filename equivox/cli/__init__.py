@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from equivox.cli import interrupts
-from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_REQUEST
+from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_REQUEST, show_everything
 
 ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1"}
 """Settings of the command line where a user has none.
@@ -49,7 +49,6 @@ def _run(arguments: list[str]) -> int:
 
     from equivox.cli.app import app
     from equivox.core.errors import EquivoxError
-    from equivox.core.text import show_everything
 
     show_everything(sys.stdout, sys.stderr)
     debug = "--debug" in arguments or bool(os.environ.get("EQUIVOX_DEBUG"))

@@ -18,7 +18,8 @@ from equivox.cli.options import (
     outside,
 )
 from equivox.cli.output import echo, show_tables
-from equivox.core.files import refuse_unusable, refuse_unusable_file, write_text
+from equivox.core.files import write_text
+from equivox.core.foreign_files import refuse_unusable, refuse_unusable_file
 from equivox.report.progress_bars import progress_bars
 
 

@@ -21,7 +21,7 @@ from equivox.cli.options import (
 )
 from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo, show_tables
 from equivox.core.errors import UsageError
-from equivox.core.files import refuse_unusable_folder
+from equivox.core.foreign_files import refuse_unusable_folder
 from equivox.core.requests import Workers
 from equivox.report.progress_bars import progress_bars
 from equivox.run.spec import TYPED

@@ -15,7 +15,7 @@ from typer.core import TyperCommand
 
 from equivox.cli.output import echo_error
 from equivox.core.errors import EquivoxError, UsageError
-from equivox.core.files import refuse_unusable
+from equivox.core.foreign_files import refuse_unusable
 from equivox.run.spec import SCORING_HELP, TYPED
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from equivox.core.text import visible
 
@@ -23,6 +24,10 @@ _COMFORTABLE = 80
 """Characters of a line of text."""
 
 
+_PLAIN = {"−": "-", "–": "-", "—": "--", "×": "x", "→": "->", "≥": ">=", "≤": "<=", "…": "...", "’": "'", "α": "alpha"}
+"""Replacements of our own signs on a terminal that cannot show them; a minus must not be lost."""
+
+
 def echo(text: str = "", style: str = "") -> None:
     """Print a text on stdout, on a terminal in a style."""
     if style:
@@ -34,6 +39,22 @@ def echo(text: str = "", style: str = "") -> None:
 def echo_error(text: str) -> None:
     """Print a line on stderr."""
     print(visible(" ".join(text.split())), file=sys.stderr)
+
+
+def show_everything(*streams: TextIO) -> None:
+    """Make streams write what their encoding lacks in other signs, rather than fail."""
+    codecs.register_error("equivox", _substitute)
+    for stream in streams:
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="equivox")
+
+
+def _substitute(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lost = error.object[error.start : error.end]
+    signs = (_PLAIN.get(sign) or sign.encode("unicode_escape").decode("ascii") for sign in lost)
+    return "".join(signs), error.end
 
 
 def show_explanation(column: str) -> int:

@@ -14,7 +14,8 @@ import typer
 from equivox.cli.options import DetailsOption, ExplainOption, data_option, output_option, outside, runs_argument
 from equivox.cli.output import EXIT_DONE, echo, echo_error, show_explanation, show_tables
 from equivox.core.errors import UsageError
-from equivox.core.files import refuse_unusable_file, refuse_unusable_folder, write_text
+from equivox.core.files import write_text
+from equivox.core.foreign_files import refuse_unusable_file, refuse_unusable_folder
 from equivox.core.plugins import told_in_one_line
 from equivox.core.redact import redacted_text
 from equivox.core.scores import FEWEST_RESAMPLES, MOST_RESAMPLES

@@ -25,7 +25,7 @@ from equivox.compare.pairs import (
     tested,
     with_q,
 )
-from equivox.core.encoded import EncodedLabels, EncodedValues
+from equivox.core.columns import EncodedLabels, EncodedValues
 from equivox.core.lazy import NDArray, np
 from equivox.core.samples import Samples
 from equivox.core.scores import Score

@@ -8,19 +8,16 @@ from equivox.core.requests import Response
 
 STOPPED, TRUNCATED, WITHHELD, BROKEN = "stop", "length", "content_filter", "error"
 """The `finish_reason` of a whole answer, of one that the token limit cut off, of a withheld one, and of none."""
-_ENDINGS = {
-    **dict.fromkeys(["eos", "eos_token", "eot", "end_turn", "stop_sequence", "complete", "completed"], STOPPED),
-    **dict.fromkeys(["finish", "finished", "normal"], STOPPED),
-    **dict.fromkeys(["max_tokens", "max_output_tokens", "model_length", "error_limit"], TRUNCATED),
-    "model_context_window_exceeded": TRUNCATED,
-    **dict.fromkeys(["refusal", "safety", "prohibited_content", "blocklist", "spii", "recitation"], WITHHELD),
-    **dict.fromkeys(["content_filter", "content_filtered", "guardrail_intervened"], WITHHELD),
-    **dict.fromkeys(["sensitive", "error_toxic", "content_policy_violation"], WITHHELD),
-    **dict.fromkeys(["data_inspection_failed", "datainspectionfailed"], WITHHELD),
-    "responsibleaipolicyviolation": WITHHELD,
-    **dict.fromkeys(["error", "abort", "insufficient_system_resource", "network_error"], BROKEN),
+_WORDS = {
+    STOPPED: "eos eos_token eot end_turn stop_sequence complete completed finish finished normal",
+    TRUNCATED: "max_tokens max_output_tokens model_length error_limit model_context_window_exceeded",
+    WITHHELD: "refusal safety prohibited_content blocklist spii recitation content_filter content_filtered sensitive "
+    "guardrail_intervened error_toxic content_policy_violation data_inspection_failed datainspectionfailed "
+    "responsibleaipolicyviolation",
+    BROKEN: "error abort insufficient_system_resource network_error",
 }
 """The words of Alibaba, Amazon, Anthropic, Azure, Cohere, Google, Mistral, OpenAI, TGI, Zhipu and others."""
+_ENDINGS = {word: ended for ended, words in _WORDS.items() for word in words.split()}
 
 
 def ending(reason: str | None) -> str | None:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Event:
     """How far a stage is: `done` of `total` things, of which `failed` have failed.
 
-    `waiting` says in words what several workers wait for. `usage` is what a server was asked for since this start:
-    requests and tokens; empty without one.
+    `waiting` says in words what several workers wait for. `usage` counts the requests to a server since this start, and
+    their tokens; empty without one.
 
     >>> Event("generate", 40, 100, failed=2, usage={"requests": 90, "retries": 3}).note
     '2 failed, 3 sent again'
@@ -34,10 +34,9 @@ class Event:
     @property
     def note(self) -> str:
         """The words beside the count: the workers, failures, requests sent again; without what is zero."""
-        words = [self.waiting] if self.waiting else []
-        words += [f"{self.failed} failed"] if self.failed else []
-        words += [f"{self.usage['retries']:.0f} sent again"] if self.usage.get("retries") else []
-        return ", ".join(words)
+        retries = self.usage.get("retries", 0)
+        words = [self.waiting, f"{self.failed} failed" * bool(self.failed), f"{retries:.0f} sent again" * bool(retries)]
+        return ", ".join(filter(None, words))
 
 
 Progress = Callable[[Event], None]
@@ -56,10 +55,6 @@ def keeping_first(progress: Progress, kept: list[Event]) -> Progress:
         progress(event)
 
     return report
-
-
-_FEWEST = 5
-"""Fewer things tell no rate: of the scores of a few tasks, one can take as long as all others."""
 
 
 class Rates:
@@ -83,7 +78,8 @@ class Rates:
         if done <= self._seen.setdefault(stage, done):
             return math.nan
         since, before = self._began.setdefault(stage, (now, done))
-        return (done - before) / (now - since) if now > since and done - before >= _FEWEST else math.nan
+        # Fewer than five give no rate: of the scores of a few tasks, one can take as long as all others.
+        return (done - before) / (now - since) if now > since and done - before >= 5 else math.nan
 
     def __contains__(self, stage: str) -> bool:
         """Whether a stage was seen."""
@@ -92,8 +88,6 @@ class Rates:
 
 STOP_AFTER = 20
 """So many failures in a row for one fatal cause are an outage, unless a user says otherwise."""
-
-
 NO_ANSWER_YET = "no answer yet: "
 """The beginning of `fatal` where a failure is fatal only because the engine has answered nothing since its start."""
 
@@ -111,20 +105,18 @@ def until_outage(
     try:
         for response in responses:
             known = response.key in failed_before and str(response.fatal).startswith(NO_ANSWER_YET)
-            if response.fatal is None or known or not stop_after:
+            fatal = None if known or not stop_after else response.fatal
+            if held and held[-1].fatal != fatal:
                 yield from held
                 held = []
+            if fatal is None:
                 yield response
-                continue
-            if held and held[-1].fatal != response.fatal:
-                yield from held
-                held = []
-            held.append(response)
-            if len(held) >= stop_after:
-                raise RunError(
-                    f"{who} failed {len(held)} times in a row with the same error ({response.error}), so the run "
-                    "stopped; stored responses are kept: fix the cause and repeat the command (or `--stop-after 0`)"
-                )
+            else:
+                held.append(response)
+            if len(held) >= stop_after > 0:
+                failed = f"{who} failed {len(held)} times in a row with the same error ({response.error})"
+                cure = "stored responses are kept: fix the cause and repeat the command (or `--stop-after 0`)"
+                raise RunError(f"{failed}, so the run stopped; {cure}")
     finally:
         if isinstance(responses, Generator):
             responses.close()

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equivox.core.annotation import AnnotatorIdentity, annotation_key
+from equivox.core.columns import EncodedLabels, EncodedValues
 from equivox.core.coverage import Coverage
-from equivox.core.encoded import EncodedLabels, EncodedValues
 from equivox.core.endings import TRUNCATED, WITHHELD
 from equivox.core.errors import UsageError, nearest
 from equivox.core.files import read_schema, read_table
@@ -34,6 +34,8 @@ ENDED = "finish_reason"
 """The column that says how a response ended; null where the engine does not say."""
 
 _METADATA, _STATUS, _VALUES = "metadata.", "status.", "values."
+_PLAIN = ("key", "sample_id", "repeat", "group", "cluster", "stratum", "block", "item", "status")
+"""The columns that are fields of a row, too."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,31 +97,23 @@ SMALL = 1_000_000
 class Samples:
     """All samples of one task as columns, a row per planned request, annotated by one annotator.
 
-    Parameters
-    ----------
-    source
-        The parquet file of the task, or an Arrow table of the same columns: `key`, `sample_id`, `repeat`, `group`,
-        `cluster`, `stratum`, `status`, `metadata.NAME`, `status.SEGMENT`, `values.ATTRIBUTE` and
-        `values.SEGMENT.ATTRIBUTE` (lists of texts; null where the segment was not annotated); `block` and `item` where
-        they are known.
-    counts_as
-        For open attributes: attribute → wording → the wording that it counts as.
-    others
-        The same samples as further annotators annotated them, by the annotator's name.
-    annotator
-        The identity of the annotator; None if it is not known.
-    follow_ups
-        The annotator's answers to follow-up questions, by the key of the annotation.
-    attributes
-        The names of the task's attributes: the values of any other are refused. Empty where they are not known.
+    The columns are `key`, `sample_id`, `repeat`, `group`, `cluster`, `stratum`, `status`, `metadata.NAME`,
+    `status.SEGMENT`, `values.ATTRIBUTE` and `values.SEGMENT.ATTRIBUTE` (lists of texts; null where the segment was not
+    annotated); `block` and `item` where they are known.
     """
 
     source: Path | pa.Table
+    """The parquet file of the task, or an Arrow table of the same columns."""
     counts_as: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """For open attributes: attribute → wording → the wording that it counts as."""
     others: Mapping[str, Samples] = field(default_factory=dict)
+    """The same samples as further annotators annotated them, by the annotator's name."""
     annotator: AnnotatorIdentity | None = None
+    """The identity of the annotator; None if it is not known."""
     follow_ups: Mapping[str, SegmentAnnotation] = field(default_factory=dict, repr=False)
+    """The annotator's answers to follow-up questions, by the key of the annotation."""
     attributes: Collection[str] = ()
+    """The names of the task's attributes: the values of any other are refused. Empty where they are not known."""
 
     @classmethod
     def from_rows(cls, rows: Sequence[Row], **further: Any) -> Samples:
@@ -173,16 +167,16 @@ class Samples:
     @cached_property
     def blocks(self) -> EncodedLabels | None:
         """The block of each sample's cluster; None where the table has no such column, or no text in it."""
-        return self._if_told("block")
+        return self._label_or_none("block")
 
     @cached_property
     def items(self) -> EncodedLabels | None:
         """The item of each sample, such as its sentence; None where the table has no such column, or no text in it."""
-        return self._if_told("item")
+        return self._label_or_none("item")
 
-    def _if_told(self, column: str) -> EncodedLabels | None:
-        found = self.label(column) if column in self.columns else None
-        return found if found is not None and any(found.names) else None
+    def _label_or_none(self, column: str) -> EncodedLabels | None:
+        labels = self.label(column) if column in self.columns else None
+        return labels if labels is not None and any(labels.names) else None
 
     @cached_property
     def status(self) -> EncodedLabels:
@@ -192,21 +186,15 @@ class Samples:
     @cached_property
     def truncated(self) -> NDArray[np.bool_]:
         """Whether the token limit cut each response off, as far as that is known."""
-        if ENDED not in self.columns:
-            return np.zeros(len(self), dtype=bool)
-        ended = self.label(ENDED)
-        return np.asarray(ended.codes == (ended.names.index(TRUNCATED) if TRUNCATED in ended.names else -2))
+        return self._has_name(ENDED, {TRUNCATED})
 
     def endings(self) -> dict[str, int]:
         """Return how many responses did not end as usual, by the names that `Coverage` has for them."""
         if ENDED not in self.columns:
             return {}
-        ended = self.label(ENDED)
-        return {
-            "truncated": int(self.truncated.sum()),
-            "cut_in_thought": int((self.truncated & self.has_status("empty")).sum()),
-            "withheld": ended.counts().get(WITHHELD, 0),
-        }
+        ended = {"truncated": self.truncated, "withheld": self._has_name(ENDED, {WITHHELD})}
+        ended["cut_in_thought"] = self.truncated & self.has_status("empty")
+        return {name: int(mask.sum()) for name, mask in ended.items()}
 
     @property
     def keys(self) -> list[str]:
@@ -220,18 +208,19 @@ class Samples:
 
     def has_status(self, *statuses: str, segment: str = WHOLE) -> NDArray[np.bool_]:
         """Return, for each sample, whether its status (or that of one of its segments) is one of `statuses`."""
-        if segment and f"{_STATUS}{segment}" not in self.columns:
+        return self._has_name(f"{_STATUS}{segment}" if segment else "status", statuses)
+
+    def _has_name(self, column: str, names: Collection[str]) -> NDArray[np.bool_]:
+        if column not in self.columns:
             return np.zeros(len(self), dtype=bool)
-        status = self.label(f"{_STATUS}{segment}") if segment else self.status
-        wanted = [number for number, name in enumerate(status.names) if name in statuses]
-        return np.isin(status.codes, wanted)
+        labels = self.status if column == "status" else self.label(column)
+        return np.isin(labels.codes, [code for code, name in enumerate(labels.names) if name in names])
 
     def has_part(self, *statuses: str) -> NDArray[np.bool_]:
         """Return, for each sample, whether one of its segments has one of these statuses."""
-        parts = [name.removeprefix(_STATUS) for name in self.columns if name.startswith(_STATUS)]
         found = np.zeros(len(self), dtype=bool)
-        for part in parts:
-            found |= self.has_status(*statuses, segment=part)
+        for part, _ in self._parts(_STATUS):
+            found |= self._has_name(part, statuses)
         return found
 
     def values(self, attribute: str, segment: str = WHOLE) -> EncodedValues:
@@ -242,10 +231,8 @@ class Samples:
         name = value_column(segment, attribute)
         if name not in self.columns:
             if segment == WHOLE and self.attributes and attribute not in self.attributes:
-                raise UsageError(
-                    f"no attribute is called {attribute!r}{nearest(attribute, self.attributes)}; there are "
-                    f"{', '.join(self.attributes)}"
-                )
+                like = nearest(attribute, self.attributes)
+                raise UsageError(f"no attribute is called {attribute!r}{like}; there are {', '.join(self.attributes)}")
             nothing = np.array([], dtype=np.int64)
             return EncodedValues(nothing, nothing, (), len(self))
         column = self.read([name]).column(name)
@@ -269,49 +256,28 @@ class Samples:
 
     def rows(self) -> Iterator[Row]:
         """Yield the samples one by one, for metrics that work on single responses."""
+        plain = [name for name in _PLAIN if name in self.columns]
+        metadata, statuses = self._parts(_METADATA), self._parts(_STATUS)
+        values = [(name, *part.rpartition(".")[::2]) for name, part in self._parts(_VALUES)]
         for batch in self.read(self.columns).to_batches(max_chunksize=4096):
-            yield from self._rows(batch)
+            for cells in batch.to_pylist():
+                found = {WHOLE: cells["status"]} if cells["status"] not in UNANSWERED else {}
+                found |= {segment: cells[name] for name, segment in statuses if cells[name] is not None}
+                stated: dict[str, dict[str, tuple[str, ...]]] = {segment: {} for segment in found}
+                for name, segment, attribute in values:
+                    if cells[name] and segment in stated:
+                        merged = self.counts_as.get(attribute)
+                        words = cells[name] if merged is None else dict.fromkeys(merged.get(v, v) for v in cells[name])
+                        stated[segment][attribute] = tuple(words)
+                yield Row(
+                    **{name: cells[name] for name in plain},
+                    values=stated.get(WHOLE, {}),
+                    metadata={name: cells[column] for column, name in metadata if cells[column] is not None},
+                    segments={segment: SegmentAnnotation(status, stated[segment]) for segment, status in found.items()},
+                )
 
-    def _rows(self, batch: pa.RecordBatch) -> Iterator[Row]:
-        columns = dict(zip(batch.schema.names, (column.to_pylist() for column in batch.columns), strict=True))
-        metadata = {name.removeprefix(_METADATA): columns[name] for name in columns if name.startswith(_METADATA)}
-        segments = {name.removeprefix(_STATUS): columns[name] for name in columns if name.startswith(_STATUS)}
-        values: dict[str, list[tuple[str, Any]]] = {}
-        for name in columns:
-            if name.startswith(_VALUES):
-                segment, _, attribute = name.removeprefix(_VALUES).rpartition(".")
-                values.setdefault(segment, []).append((attribute, columns[name]))
-        for number, key in enumerate(columns["key"]):
-            status = columns["status"][number]
-            found: dict[str, SegmentAnnotation] = {}
-            if status not in UNANSWERED:
-                found[WHOLE] = self._segment(status, values.get(WHOLE, ()), number)
-            for segment, statuses in segments.items():
-                if statuses[number] is not None:
-                    found[segment] = self._segment(statuses[number], values.get(segment, ()), number)
-            yield Row(
-                group=columns["group"][number],
-                cluster=columns["cluster"][number],
-                stratum=columns["stratum"][number],
-                block=columns["block"][number] if "block" in columns else "",
-                item=columns["item"][number] if "item" in columns else "",
-                status=status,
-                values=found[WHOLE].values if WHOLE in found else {},
-                key=key,
-                sample_id=columns["sample_id"][number],
-                repeat=columns["repeat"][number],
-                metadata={name: given[number] for name, given in metadata.items() if given[number] is not None},
-                segments=found,
-            )
-
-    def _segment(self, status: str, values: Sequence[tuple[str, Any]], number: int) -> SegmentAnnotation:
-        found = {}
-        for attribute, given in values:
-            if given[number]:
-                merged = self.counts_as.get(attribute)
-                words = given[number] if merged is None else dict.fromkeys(merged.get(v, v) for v in given[number])
-                found[attribute] = tuple(words)
-        return SegmentAnnotation(status, found)  # type: ignore[arg-type]
+    def _parts(self, kind: str) -> list[tuple[str, str]]:
+        return [(name, name.removeprefix(kind)) for name in self.columns if name.startswith(kind)]
 
     def design(self, used: NDArray[np.bool_] | None = None, *, strata: bool) -> dict[str, Any]:
         """Return the unit that carries the group of each sample, and what is held equal between groups.
@@ -334,15 +300,14 @@ class Samples:
         With `refusal_counts` a refusal counts as an answer, because the score is about whether the model declines.
         """
         refused = {"refused"} if refusal_counts else set()
-        requested, kept = self.groups.counts(), self.groups.counts(used)
         return Coverage(
             requested=len(self),
             generated=int(np.sum(~self.has_status(*UNANSWERED))),
             answered=int(np.sum(self.has_status("parsed", "unparsed", *refused))),
             parsed=int(np.sum(self.has_status("parsed", *refused))),
             used=int(used.sum()),
-            requested_by_group=requested,
-            used_by_group={group: kept[group] for group in requested},
+            requested_by_group=self.groups.counts(),
+            used_by_group=self.groups.counts(used),
         )
 
 
@@ -354,30 +319,24 @@ def rows_of(samples: Samples) -> Sequence[Row]:
 
 def samples_table(rows: Sequence[Row]) -> pa.Table:
     """Return rows as a table with the columns of `Samples`."""
-    columns: dict[str, Any] = {
-        name: [getattr(row, name) for row in rows]
-        for name in ("key", "sample_id", "repeat", "group", "cluster", "stratum", "block", "item", "status")
-    }
+    columns: dict[str, Any] = {name: [getattr(row, name) for row in rows] for name in _PLAIN}
     for name in dict.fromkeys(name for row in rows for name in row.metadata):
         columns[f"{_METADATA}{name}"] = [row.metadata.get(name) for row in rows]
-    segments = [dict(row.segments) for row in rows]
-    for row, own in zip(rows, segments, strict=True):
-        if row.answered or row.values:
-            own[WHOLE] = SegmentAnnotation(row.status, row.values)  # type: ignore[arg-type]
-        else:
-            own.pop(WHOLE, None)
+    segments = []
+    for row in rows:
+        parts = {name: part for name, part in row.segments.items() if name != WHOLE}
+        whole = {WHOLE: SegmentAnnotation(row.status, row.values)} if row.answered or row.values else {}  # type: ignore[arg-type]
+        segments.append({**parts, **whole})
     columns |= segment_columns(segments)
-    texts = [name for name in columns if not name.startswith(_VALUES) and name != "repeat"]
-    schema = {name: pa.string() for name in texts} | {"repeat": pa.int32()}
-    return pa.table({name: pa.array(given, schema.get(name, pa.list_(pa.string()))) for name, given in columns.items()})
+    kinds = {"repeat": pa.int32()} | {name: pa.list_(pa.string()) for name in columns if name.startswith(_VALUES)}
+    return pa.table({name: pa.array(cells, kinds.get(name, pa.string())) for name, cells in columns.items()})
 
 
 def segment_columns(segments: Sequence[Mapping[str, SegmentAnnotation]]) -> dict[str, list[Any]]:
     """Return the statuses and values of every segment of each response as columns; the whole's status is left out."""
-    n = len(segments)
-    columns: defaultdict[str, list[Any]] = defaultdict(lambda: [None] * n)
-    for number, own in enumerate(segments):
-        for name, annotation in own.items():
+    columns: defaultdict[str, list[Any]] = defaultdict(lambda: [None] * len(segments))
+    for number, parts in enumerate(segments):
+        for name, annotation in parts.items():
             if name != WHOLE:
                 columns[f"{_STATUS}{name}"][number] = annotation.status
             for attribute, values in annotation.values.items():

@@ -1,16 +1,12 @@
-"""Foreign text made safe for where it goes: a terminal, a spreadsheet; numbers and lists in words."""
+"""Foreign text made safe for where it goes: a terminal, a spreadsheet, a comparison; numbers and lists in words."""
 
 from __future__ import annotations
 
-import codecs
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
-from typing import Any, TextIO
-
-_PLAIN = {"−": "-", "–": "-", "—": "--", "×": "x", "→": "->", "≥": ">=", "≤": "<=", "…": "...", "’": "'", "α": "alpha"}
-"""Replacements of our own signs on a terminal that cannot show them; a minus must not be lost."""
+from collections.abc import Iterable
+from typing import Any
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _NEEDED = "\u200c\u200d\u200e\u200f\u061c"
@@ -27,21 +23,6 @@ _OPTIONAL = re.compile(
 
 NO_SPACES = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u309f\u3400-\u9fff]"
 """A letter of a script without spaces, beside which any word may end: Thai, Lao, Burmese, Khmer, hiragana, Chinese."""
-
-
-_ONE_LETTER = re.compile(NO_SPACES)
-_LETTERS_PER_TOKEN = 4
-"""Large vocabularies have tokens of several Chinese letters; none has this many on average."""
-
-
-def count_words(text: str) -> int:
-    """Return a number of words that no tokenizer undercuts: letters of scripts without spaces count a quarter each.
-
-    >>> count_words("Who is she?"), count_words("她是一名优秀的护士吗")
-    (3, 2)
-    """
-    rest, letters = _ONE_LETTER.subn(" ", text)
-    return len(rest.split()) + letters // _LETTERS_PER_TOKEN
 
 
 def parsed_json(content: str | bytes) -> Any:
@@ -94,20 +75,6 @@ def inert(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def masked(text: str, masks: Mapping[str, str]) -> str:
-    """Return a text with masks in place of words, in whatever case, and never inside of other words.
-
-    >>> masked("Anna, Annabel and _ANNA_", {"Anna": "[name]"})
-    '[name], Annabel and _[name]_'
-    """
-    if not masks:
-        return text
-    mask_of = {word.casefold(): mask for word, mask in masks.items()}
-    words, letter = "|".join(map(re.escape, sorted(masks, key=len, reverse=True))), r"[^\W_]"
-    pattern = re.compile(rf"(?<!{letter})(?:{words})(?!{letter})", re.IGNORECASE)
-    return pattern.sub(lambda found: mask_of.get(found[0].casefold(), "[group]"), text)
-
-
 def inert_record(record: dict[str, Any]) -> dict[str, Any]:
     """Return a row, its texts and the names of its columns such that a spreadsheet takes none for a formula."""
     return {inert(name): inert(value) if isinstance(value, str) else value for name, value in record.items()}
@@ -137,22 +104,6 @@ def folded(text: str) -> str:
 def is_mark(sign: str) -> bool:
     """Return whether a character is part of the letter before it: an accent, or a vowel of Hindi or Thai."""
     return unicodedata.category(sign) in ("Mn", "Mc")
-
-
-def show_everything(*streams: TextIO) -> None:
-    """Make streams write what their encoding lacks in other signs, rather than fail."""
-    codecs.register_error("equivox", _substitute)
-    for stream in streams:
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="equivox")
-
-
-def _substitute(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    lost = error.object[error.start : error.end]
-    signs = (_PLAIN.get(sign) or sign.encode("unicode_escape").decode("ascii") for sign in lost)
-    return "".join(signs), error.end
 
 
 def how_many(n: int, noun: str) -> str:

@@ -1,27 +1,17 @@
-"""Variants of a task: other comparisons, and control conditions that show whether a difference needs the voice.
+"""Variants of a task: other comparisons, control conditions, interventions, and another sampling.
 
 `declared`
     The task as declared; its condition is named after what it sends: `audio`, `image` or `text`.
-`text_only`
-    The transcript replaces the recording; an image is left out.
-`silence`
-    Silence of the same length replaces the recording.
-`shuffled`
-    The answers of the declared condition, with the groups permuted over clusters once: the scores without any
-    effect.
-`system=NAME`
-    An intervention: the task as declared, with the system prompt called NAME.
-`wording=NAME`
-    An intervention: the task as declared, asked in the other words called NAME.
+`text_only`, `silence`, `shuffled`
+    Controls: the transcript replaces the recording, and an image is left out; silence of the same length replaces the
+    recording; the groups of the declared answers are permuted over clusters once: the scores without any effect.
+`system=NAME`, `wording=NAME`, `spoken`
+    Interventions: with the system prompt called NAME; in the other words called NAME; answered by voice.
 `turn=N`
-    The N-th turn of a dialogue: what a task says after its first answer, with all that was said before. The turns of a
-    task belong to it as declared: whoever asks for `declared` gets them.
-`spoken`
-    The task as declared, answered by voice.
+    The N-th turn of a dialogue: what a task says after its first answer, with all that was said before. `declared` has
+    the turns, too.
 
-Other wordings and `spoken` are asked for by name; `all` leaves them out.
-
-Texts that change what is said to a model, as interventions: system prompts in files, and other wordings.
+Other wordings and `spoken` are sent only where they are named; `all` leaves them out.
 """
 
 from __future__ import annotations
@@ -43,71 +33,6 @@ LONGEST = 20_000
 System = str | tuple[str, ...] | dict[str, str]
 """Text files with a system prompt each, or the prompts themselves by their names: a field of task and run files."""
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
-
-
-def read_system_prompts(files: str, folder: Path | None = None) -> dict[str, str]:
-    """Return the texts of the files that commas separate, by their names without ending; white space around is removed.
-
-    Paths begin in `folder`. UsageError for a file that is missing, empty, too long or no text, for a name that no
-    condition can have, and for two files of one name.
-    """
-    found: dict[str, str] = {}
-    for file in filter(None, map(str.strip, files.split(","))):
-        path = (folder or Path()) / file
-        name = path.stem
-        if name in found:
-            raise UsageError(f"`system` names two files called {name!r} ({files}); rename one of them")
-        found[name] = checked_system_prompt(name, _read(path), str(path))
-    if not found:
-        raise UsageError(f"`system` names no file, got {files!r}; name text files, separated by commas")
-    return found
-
-
-def system_prompts_in(given: str | tuple[str, ...] | Mapping[str, str], path: Path) -> dict[str, str]:
-    """Return the system prompts that a task or run file at `path` names or holds, by their names.
-
-    Paths begin in its folder. UsageError as `read_system_prompts`.
-    """
-    if isinstance(given, Mapping):
-        return {name: checked_system_prompt(name, text, f"in the file {path}") for name, text in given.items()}
-    files = given if isinstance(given, str) else ",".join(given)
-    return read_system_prompts(files, path.parent) if given else {}
-
-
-def checked_system_prompt(name: str, text: str, where: str) -> str:
-    """Return a system prompt without the white space around it; UsageError, naming `where`, for one that is none."""
-    if problem := text_problem(name, text):
-        raise UsageError(f"`system` {where}{problem}")
-    return text.strip()
-
-
-def text_problem(name: str, text: str) -> str:
-    """Return what is wrong with the text of an intervention or with its name, to be put behind it; empty if nothing."""
-    if not _NAME.fullmatch(name):
-        return f": a condition is called after {name!r}; use at most 60 letters (A to Z), digits, _ and -"
-    if "\0" in text:
-        return " is not a text; give a text file in UTF-8"
-    if not text.strip():
-        return " is empty; write what is to be said"
-    if len(text) > LONGEST:
-        return f" has {len(text):,} characters, more than the {LONGEST:,} of a prompt; shorten it, or check the path"
-    return ""
-
-
-def _read(path: Path) -> str:
-    """Return the text of a prompt file, read just beyond the limit of its size."""
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            text = file.read(LONGEST + 1)
-            return text if len(text) <= LONGEST else text + file.read(100 * LONGEST)
-    except UnicodeDecodeError:
-        raise UsageError(f"`system` {path} is not a text; give a text file in UTF-8") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"`system` {path} cannot be read: {reason}; name a text file") from None
-
-
 TEXT_ONLY, SILENCE, SHUFFLED, SPOKEN = "text_only", "silence", "shuffled", "spoken"
 SENDS = ("audio", "image", "text")
 """The names that the declared condition can have."""
@@ -125,8 +50,6 @@ EVERY_CONDITION = "all"
 EVERY_WORDING = "wording"
 """Stands for all other wordings of a task."""
 
-_CROSS = re.compile(r"\s*[×*]\s*")
-
 
 def parse_conditions(text: str) -> tuple[str, ...]:
     """Return the conditions named in `text`, in their usual order; `all` and `declared` are returned unchanged.
@@ -135,17 +58,15 @@ def parse_conditions(text: str) -> tuple[str, ...]:
     (('all',), ('audio', 'silence'))
     """
     known = (DECLARED, *SENDS, TEXT_ONLY, SILENCE, SHUFFLED, EVERY_CONDITION)
-    named = [entry.strip() for entry in text.split(",") if entry.strip()]
-    interventions = tuple(dict.fromkeys(name for name in named if is_intervention(name) or name == EVERY_WORDING))
-    for name in named:
-        if name not in known and name not in interventions:
-            listed = ", ".join((*known, f"{SYSTEM}NAME", EVERY_WORDING, f"{WORDING}NAME", f"{TURN}N", SPOKEN))
-            raise UsageError(f"unknown condition {name!r}{nearest(name, known)}; known: {listed}")
+    named = dict.fromkeys(filter(None, map(str.strip, text.split(","))))
+    interventions = [name for name in named if is_intervention(name) or name == EVERY_WORDING]
+    if unknown := [name for name in named if name not in known and name not in interventions]:
+        every = ", ".join((*known, f"{SYSTEM}NAME", EVERY_WORDING, f"{WORDING}NAME", f"{TURN}N", SPOKEN))
+        raise UsageError(f"unknown condition {unknown[0]!r}{nearest(unknown[0], known)}; known: {every}")
     if not named:
         raise UsageError(f"`conditions` names none; known: {', '.join(known)}")
-    if EVERY_CONDITION in named:
-        return (EVERY_CONDITION, *interventions)
-    return (*(condition for condition in known if condition in named), *interventions)
+    plain = [EVERY_CONDITION] if EVERY_CONDITION in named else [name for name in known if name in named]
+    return (*plain, *interventions)
 
 
 def turn_of(condition: str) -> int:
@@ -191,28 +112,21 @@ def is_control(name: str, condition: str) -> bool:
     return "@" in name and not is_intervention(condition)
 
 
-def parse_group(text: str) -> tuple[str, ...]:
-    """Return the columns to compare; several columns are crossed by × or *.
-
-    >>> parse_group("race"), parse_group("gender×accent"), parse_group("gender * age_group")
-    (('race',), ('gender', 'accent'), ('gender', 'age_group'))
-    """
-    columns = tuple(filter(None, _CROSS.split(text.strip())))
-    if not columns or len(set(columns)) < len(columns):
-        raise UsageError(f"`group` names columns of the corpus, crossed by ×, each once; got {text!r}")
-    return columns
-
-
 def parse_comparisons(text: str) -> tuple[tuple[str, ...], ...]:
-    """Return the comparisons named in `text`, each as its columns; UsageError for one that is named twice.
+    """Return the comparisons named in `text`, each as its columns, which × or * cross; UsageError for a doubled one.
 
     >>> parse_comparisons("gender, gender×accent")
     (('gender',), ('gender', 'accent'))
     """
-    found = [parse_group(entry) for entry in text.split(",")]
-    if len({frozenset(columns) for columns in found}) < len(found):
+    comparisons = []
+    for entry in text.split(","):
+        columns = tuple(filter(None, re.split(r"\s*[×*]\s*", entry.strip())))
+        if not columns or len(set(columns)) < len(columns):
+            raise UsageError(f"`group` names columns of the corpus, crossed by ×, each once; got {entry!r}")
+        comparisons.append(columns)
+    if len(set(map(frozenset, comparisons))) < len(comparisons):
         raise UsageError(f"`compare` names a comparison twice, got {text!r}; name each once")
-    return tuple(found)
+    return tuple(comparisons)
 
 
 def vary(
@@ -224,50 +138,48 @@ def vary(
 ) -> list[Task]:
     """Return every task in every condition and comparison; the variants of a task are adjacent.
 
-    Without comparisons each task compares what it declares. The first comparison asks the model; the others compare
-    the same answers.
-
-    UsageError for a condition that a task does not offer, for an unknown sampling, and for a setting of the sampling
-    that is out of its range.
+    Without comparisons each task compares what it declares. The first comparison asks the model; the others compare the
+    same answers. UsageError for a condition that a task does not offer, for an unknown sampling, and for a setting of
+    the sampling that is out of its range.
     """
     varied = []
     for task in (with_sampling(task, sampling) for task in tasks):
-        offered = conditions_of(task)
-        for condition in _chosen(task, conditions, offered):
-            if condition not in offered and condition != SPOKEN:
-                listed = ", ".join((*offered, SPOKEN))
-                raise UsageError(f"{task.name} has no condition {condition!r}; it offers {listed}")
+        for condition in _choose_conditions(task, conditions):
             asking = with_condition(with_group(task, compare[0] if compare else None), condition)
             others = [with_condition(with_group(task, columns), condition) for columns in compare[1:]]
             varied += [asking, *(replace(other, asked_as=asking.name) for other in others)]
     return varied
 
 
-def _chosen(task: Task, conditions: Sequence[str], offered: Sequence[str]) -> list[str]:
-    """Return the conditions of a task that `conditions` name, each once; UsageError for one that it has not."""
+def _choose_conditions(task: Task, named: Sequence[str]) -> list[str]:
+    """Return the conditions of a task that `named` stands for, each once; UsageError for one that it does not offer."""
+    offered = conditions_of(task)
     wordings = [condition for condition in offered if condition.startswith(WORDING)]
     turns = [condition for condition in offered if turn_of(condition)]
     stands_for = {
         DECLARED: [task.condition, *turns],
         EVERY_CONDITION: [condition for condition in offered if condition not in wordings],
         EVERY_WORDING: wordings,
+        # A turn answers those before it, which are asked too.
+        **{turn: [task.condition, *turns[: place + 1]] for place, turn in enumerate(turns)},
     }
-    if EVERY_WORDING in conditions and not wordings:
+    if EVERY_WORDING in named and not wordings:
         raise UsageError(f"{task.name} has no other wordings; give `wordings` to its question, or leave them out")
-    # A turn answers those before it, which are asked too.
-    stands_for |= {turn: [task.condition, *turns[: place + 1]] for place, turn in enumerate(turns)}
-    return list(dict.fromkeys(name for given in conditions for name in stands_for.get(given, [given])))
+    chosen = list(dict.fromkeys(name for entry in named for name in stands_for.get(entry, [entry])))
+    for condition in chosen:
+        if condition not in offered and condition != SPOKEN:
+            every = ", ".join((*offered, SPOKEN))
+            raise UsageError(f"{task.name} has no condition {condition!r}; it offers {every}")
+    return chosen
 
 
 def with_system_prompts(task: Task, prompts: Mapping[str, str]) -> Task:
     """Return `task` with further system prompts by name; UsageError for a name that it has for another text."""
     further = {f"{SYSTEM}{name}": text for name, text in prompts.items()}
-    for condition, text in further.items():
-        if task.interventions.get(condition, text) != text:
-            name = condition.removeprefix(SYSTEM)
-            raise UsageError(
-                f"{task.name} has a system prompt {name!r} of its own, with another text; give the file another name"
-            )
+    for name, text in prompts.items():
+        if task.interventions.get(f"{SYSTEM}{name}", text) != text:
+            it = f"{task.name} has a system prompt {name!r} of its own, with another text"
+            raise UsageError(f"{it}; give the file another name")
     return replace(task, interventions={**task.interventions, **further}) if further else task
 
 
@@ -311,11 +223,9 @@ def sampling_settings(sampling: str) -> Mapping[str, Any]:
     if sampling in SAMPLINGS:
         return {"temperature": 0.0, "top_p": 1.0, "top_k": 0, "repeats": 1} if sampling == GREEDILY else {}
     if "=" not in sampling:
-        known = ", ".join(one.name for one in fields(Sampling))
-        raise UsageError(
-            f"`sampling` is one of {', '.join(SAMPLINGS)}, or settings such as temperature=0.7,repeats=3, got "
-            f"{sampling!r}{nearest(sampling, SAMPLINGS)}; known settings: {known}"
-        )
+        known = ", ".join(setting.name for setting in fields(Sampling))
+        it = f"`sampling` is one of {', '.join(SAMPLINGS)}, or settings such as temperature=0.7,repeats=3"
+        raise UsageError(f"{it}, got {sampling!r}{nearest(sampling, SAMPLINGS)}; known settings: {known}")
     return parse_model_args(sampling, what="sampling")
 
 
@@ -330,10 +240,8 @@ def with_sampling(task: Task, sampling: str) -> Task:
     if changed == task.sampling:
         return task
     if changed.repeats > 1 and changed.temperature == 0:
-        raise UsageError(
-            f"`sampling` asks for {changed.repeats} repeats with temperature 0, which all say the same; give "
-            "temperature=0.7, or leave the repeats out"
-        )
+        it = f"`sampling` asks for {changed.repeats} repeats with temperature 0, which all say the same"
+        raise UsageError(f"{it}; give temperature=0.7, or leave the repeats out")
     family, _, rest = task.name.partition(":")
     suffix = "greedy" if sampling == GREEDILY else "sampled"
     return replace(task, name=f"{family}_{suffix}:{rest}", sampling=changed)
@@ -343,27 +251,24 @@ def with_condition(task: Task, condition: str) -> Task:
     """Return `task` in another condition, under a name that says so."""
     if condition == task.condition:
         return task
-    varied = replace(task, name=f"{task.name}@{condition}", condition=condition)
+    prompt, media = task.prompt, task.media
     if condition.startswith(SYSTEM):
         # What the task says to the model in any case stays, so that the intervention alone is what changes.
         name = condition.removeprefix(SYSTEM)
-        own = checked_system_prompt(name, task.interventions[condition], f"{name!r} of {task.name}")
-        system = "\n\n".join(filter(None, (task.prompt.system, own)))
-        return replace(varied, prompt=replace(task.prompt, system=system))
-    if condition.startswith(WORDING):
-        source = f"equivox, after {task.prompt.source}" if task.prompt.source else ""
-        prompt = replace(task.prompt, text=task.interventions[condition], source=source)
-        return replace(varied, prompt=prompt)
-    if turn := turn_of(condition):
-        said = (task.prompt.text, *task.turns)
-        further = tuple(replace(task.media[0], column=column) for column in task.turn_media[: turn - 1] if column)
-        prompt = replace(task.prompt, text=said[turn - 1], before=said[: turn - 1])
-        return replace(varied, media=(*task.media, *further), prompt=prompt)
-    if condition == SPOKEN:
-        return replace(varied, prompt=replace(task.prompt, spoken=True))
-    if condition != TEXT_ONLY:
-        return varied
-    return replace(varied, media=(), prompt=replace(task.prompt, text=f"{task.prompt.without_media}{task.prompt.text}"))
+        further = _check_prompt(name, task.interventions[condition], f"{name!r} of {task.name}")
+        prompt = replace(prompt, system="\n\n".join(filter(None, (prompt.system, further))))
+    elif condition.startswith(WORDING):
+        source = f"equivox, after {prompt.source}" if prompt.source else ""
+        prompt = replace(prompt, text=task.interventions[condition], source=source)
+    elif turn := turn_of(condition):
+        said = (prompt.text, *task.turns)
+        media = (*media, *(replace(media[0], column=column) for column in task.turn_media[: turn - 1] if column))
+        prompt = replace(prompt, text=said[turn - 1], before=said[: turn - 1])
+    elif condition == SPOKEN:
+        prompt = replace(prompt, spoken=True)
+    elif condition == TEXT_ONLY:
+        prompt, media = replace(prompt, text=f"{prompt.without_media}{prompt.text}"), ()
+    return replace(task, name=f"{task.name}@{condition}", condition=condition, prompt=prompt, media=media)
 
 
 def declared_name(name: str) -> str:
@@ -373,3 +278,50 @@ def declared_name(name: str) -> str:
     ('vibe_gender:story', 'vibe_gender:story')
     """
     return name.partition("@")[0]
+
+
+def read_system_prompts(given: System, folder: Path | None = None) -> dict[str, str]:
+    """Return system prompts by their names, without the white space around them.
+
+    `given` has them by name, or names text files, separated by commas; a file's name without its ending is that of its
+    prompt. Paths begin in `folder`. UsageError for a file that is missing, empty, too long or no text, for a name that
+    no condition can have, and for two files of one name.
+    """
+    if isinstance(given, Mapping):
+        return {name: _check_prompt(name, text, f"{name!r}") for name, text in given.items()}
+    prompts: dict[str, str] = {}
+    for file in filter(None, map(str.strip, (given if isinstance(given, str) else ",".join(given)).split(","))):
+        path = (folder or Path()) / file
+        if path.stem in prompts:
+            raise UsageError(f"`system` names two files called {path.stem!r} ({given}); rename one of them")
+        try:
+            with path.open(encoding="utf-8-sig") as opened:
+                text = opened.read(100 * LONGEST)
+        except (OSError, ValueError) as error:
+            is_text = not isinstance(error, UnicodeDecodeError)
+            reason = f"cannot be read: {getattr(error, 'strerror', None) or error}" if is_text else "is not a text"
+            raise UsageError(f"`system` {path} {reason}; give a text file in UTF-8") from None
+        prompts[path.stem] = _check_prompt(path.stem, text, str(path))
+    if not prompts and given != ():
+        raise UsageError(f"`system` names no file, got {given!r}; name text files, separated by commas")
+    return prompts
+
+
+def _check_prompt(name: str, text: str, where: str) -> str:
+    """Return a system prompt without the white space around it; UsageError, naming `where`, for one that is none."""
+    if problem := text_problem(name, text):
+        raise UsageError(f"`system` {where}{problem}")
+    return text.strip()
+
+
+def text_problem(name: str, text: str) -> str:
+    """Return what is wrong with the text of an intervention or with its name, to be put behind it; empty if nothing."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}", name):
+        return f": a condition is called after {name!r}; use at most 60 letters (A to Z), digits, _ and -"
+    if "\0" in text:
+        return " is not a text; give a text file in UTF-8"
+    if not text.strip():
+        return " is empty; write what is to be said"
+    if len(text) > LONGEST:
+        return f" has {len(text):,} characters, more than the {LONGEST:,} of a prompt; shorten it, or check the path"
+    return ""

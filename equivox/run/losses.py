@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from equivox.core.encoded import EncodedLabels, cross_count
+from equivox.core.columns import EncodedLabels, cross_count
 from equivox.core.errors import UsageError
 from equivox.core.hashing import seed_of
 from equivox.core.notes import Note, NoteCode, remark

@@ -24,14 +24,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from equivox.core.errors import DamageError, UsageError
 from equivox.core.fields import complaint
-from equivox.core.files import (
-    file_hash,
-    is_file_name,
-    read_document,
-    refuse_odd_files,
-    refuse_oversized,
-    write_document,
-)
+from equivox.core.files import file_hash, is_file_name, read_document, write_document
+from equivox.core.foreign_files import refuse_odd_files, refuse_oversized
 from equivox.core.redact import redacted_text, without_places
 from equivox.core.requests import EngineIdentity
 from equivox.core.task import Task

@@ -13,7 +13,8 @@ from functools import partial
 from pathlib import Path
 
 from equivox.core.errors import EquivoxError, UsageError
-from equivox.core.files import cache_folder, file_hash, refuse_oversized
+from equivox.core.files import cache_folder, file_hash
+from equivox.core.foreign_files import refuse_oversized
 from equivox.core.hashing import digest
 from equivox.core.task import DataSource
 from equivox.core.version import __version__

@@ -20,7 +20,8 @@ from typing import Any
 
 from equivox.annotate import Annotator, evaluation_of, open_annotator
 from equivox.core.errors import UsageError
-from equivox.core.files import read_document, refuse_unusable_folder, return_freed_memory, write_table
+from equivox.core.files import read_document, return_freed_memory, write_table
+from equivox.core.foreign_files import refuse_unusable_folder
 from equivox.core.media import IMAGES_SENT
 from equivox.core.plugins import afterwards, check, close, freed
 from equivox.core.progress import Progress, no_progress

@@ -14,7 +14,7 @@ from equivox.annotate import RULES, annotator_name
 from equivox.configs import config_names, read_config_file
 from equivox.core.errors import UsageError, nearest
 from equivox.core.task import Task, digest
-from equivox.core.variants import AS_DECLARED, DECLARED, System, system_prompts_in
+from equivox.core.variants import AS_DECLARED, DECLARED, System, read_system_prompts
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.engines import model_label, model_names, public_name, schemes
 from equivox.run.spec import TYPED, RunSpec
@@ -148,7 +148,7 @@ def open_run_file(
 
 def _with_system(fields: _SettingFields, file: str) -> dict[str, Any]:
     """Return the system prompts that fields of a run file name or hold, as a further value; {} without any."""
-    return {"system": system_prompts_in(fields.system, Path(file))} if fields.system else {}
+    return {"system": read_system_prompts(fields.system, Path(file).parent)} if fields.system else {}
 
 
 def settings_of(

@@ -22,10 +22,10 @@ from equivox.annotate import evaluation_of
 from equivox.core.annotation import AnnotatorIdentity
 from equivox.core.errors import StorageError, UsageError
 from equivox.core.files import TEMPORARY, damaged, read_document, read_schema, read_table, write_table, write_whole
+from equivox.core.journal import Journal, read_journal
 from equivox.core.lazy import np, pa, pc, pq
 from equivox.core.media import MOST_SOUND_BYTES
 from equivox.core.task import Task, digest
-from equivox.io.journal import Journal, read_journal
 from equivox.run.live import refuse_unfinished
 
 _SHARD = "shard-{:06d}.parquet"

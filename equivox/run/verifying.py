@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 from equivox.core.annotation import AnnotatorIdentity
 from equivox.core.errors import DamageError, EquivoxError, UsageError
-from equivox.core.files import file_hash, read_document, read_table, refuse_oversized
+from equivox.core.files import file_hash, read_document, read_table
+from equivox.core.foreign_files import refuse_oversized
 from equivox.core.lazy import pc
 from equivox.core.progress import Progress, no_progress
 from equivox.core.redact import LEFT_OUT

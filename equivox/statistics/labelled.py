@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equivox.core.encoded import cross_count
+from equivox.core.columns import cross_count
 from equivox.core.errors import UsageError
 from equivox.statistics import inputs
 from equivox.statistics.design_noise import noise_of, on_few_clusters

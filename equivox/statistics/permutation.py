@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from equivox.core.encoded import cross_count
+from equivox.core.columns import cross_count
 from equivox.core.errors import UsageError
 from equivox.core.notes import LEVEL, Note, NoteCode
 from equivox.statistics import inputs

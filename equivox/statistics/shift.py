@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from equivox.core.encoded import cross_count
+from equivox.core.columns import cross_count
 from equivox.core.errors import UsageError
 from equivox.statistics import inputs
 from equivox.statistics.distance import attainable_shift

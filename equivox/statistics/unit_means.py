@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equivox.core.encoded import cross_count
+from equivox.core.columns import cross_count
 from equivox.statistics.encode import Design
 from equivox.statistics.inputs import Bools, Floats, Ints
 from equivox.statistics.intervals import freedom_of

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from equivox.core.encoded import EncodedValues, cross_count
+from equivox.core.columns import EncodedValues, cross_count
 from equivox.statistics.encode import Design
 from equivox.statistics.inputs import Floats, Ints
 from equivox.statistics.nulls import in_order, null_of

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from equivox.core.encoded import cross_count
+from equivox.core.columns import cross_count
 from equivox.core.lazy import NDArray, np
 from equivox.core.scores import NAN
 from equivox.metrics.badf.documents import Documents

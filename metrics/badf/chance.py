@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from equivox.core.encoded import cross_count
+from equivox.core.columns import cross_count
 from equivox.core.lazy import NDArray, np
 from equivox.core.scores import NAN
 from equivox.metrics.badf.associations import LEVEL, story_strata

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from equivox.core.columns import Column, ColumnMetric, groups_of, row_coverage, whole_or_none
 from equivox.core.lazy import np
 from equivox.core.scores import DEFAULT_ENCODER, DEFAULT_MERGE_THRESHOLD, NAN, Merge, scoring_options
 from equivox.metrics.badf.associations import LEVEL, Counts, Phrase, associations, count, phrase_tests, summarized
 from equivox.metrics.badf.chance import null_counts
 from equivox.metrics.badf.documents import Documents, unify_phrases
+from equivox.metrics.column_metric import Column, ColumnMetric, groups_of, row_coverage, whole_or_none
 from equivox.metrics.scoring import statistics
 
 

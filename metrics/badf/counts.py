@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from equivox.core.columns import Column, ColumnMetric, groups_of, row_coverage, whole, whole_or_none
 from equivox.core.errors import UsageError
 from equivox.core.scores import NAN
 from equivox.metrics.badf.associations import Counts, phrase_tests
 from equivox.metrics.badf.chance import kept_by_chance
 from equivox.metrics.badf.columns import kept_numbers, why_undefined
+from equivox.metrics.column_metric import Column, ColumnMetric, groups_of, row_coverage, whole, whole_or_none
 
 _Table = dict[str, dict[str, dict[str, int | None]]]
 """Category → phrase → identity → how many documents have the phrase; None where that is missing."""

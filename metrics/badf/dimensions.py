@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
+from equivox.core.columns import EncodedLabels
 from equivox.core.coverage import Coverage
-from equivox.core.encoded import EncodedLabels
 from equivox.core.errors import UsageError
 from equivox.core.lazy import np
 from equivox.core.metric import Members

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from equivox.annotate.merging import lemmas, unify
-from equivox.core.encoded import EncodedLabels, EncodedValues
+from equivox.core.columns import EncodedLabels, EncodedValues
 from equivox.core.lazy import NDArray, np
 from equivox.core.samples import Samples
 from equivox.core.scores import Merge

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from equivox.core.columns import Column, ColumnMetric, groups_of, row_coverage
 from equivox.core.errors import UsageError
 from equivox.core.lazy import np
 from equivox.core.scores import NAN
 from equivox.metrics.badf.associations import LEVEL, summary
+from equivox.metrics.column_metric import Column, ColumnMetric, groups_of, row_coverage
 from equivox.metrics.scoring import statistics
 
 

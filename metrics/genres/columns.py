@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from equivox.core.columns import Column, ColumnMetric, row_coverage, whole
 from equivox.core.errors import UsageError, nearest
 from equivox.core.lazy import np
 from equivox.core.scores import NAN
+from equivox.metrics.column_metric import Column, ColumnMetric, row_coverage, whole
 from equivox.metrics.genres.cohort import total_bias
 from equivox.metrics.genres.measures import CHOICES, METRIC_OF, Pair
 from equivox.metrics.genres.measures import measure as measure_pairs

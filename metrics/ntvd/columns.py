@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from equivox.core.columns import Column, ColumnMetric, groups_of, refuse_alike, row_coverage, whole_or_none
+from equivox.core.columns import refuse_alike
 from equivox.core.lazy import np
 from equivox.core.scores import NAN, ScoringOptions, effective_min_count
+from equivox.metrics.column_metric import Column, ColumnMetric, groups_of, row_coverage, whole_or_none
 from equivox.metrics.scoring import least_p_of_rows, statistics
 
 _NUMBERS = (

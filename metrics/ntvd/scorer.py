@@ -10,8 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from equivox.core.columns import EncodedLabels, EncodedValues, cross_count
 from equivox.core.coverage import Coverage
-from equivox.core.encoded import EncodedLabels, EncodedValues, cross_count
 from equivox.core.errors import UsageError
 from equivox.core.lazy import NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
@@ -260,7 +260,8 @@ def compare_shifts(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng
             label = attribute if len(tasks) == 1 else f"{paired.task.name}/{attribute}"
             weights[label] = 1 / len(shared)
             for column, samples in zip(columns, (paired.samples_a, paired.samples_b), strict=True):
-                column[label] = samples.parsed_values(attribute).shifted(start, total)
+                stated = samples.parsed_values(attribute)
+                column[label] = replace(stated, rows=stated.rows + start, n_rows=total)
         start += len(paired.samples_a)
     strata, blocks = _held(tasks)
     found = statistics.compare_joint_shift(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from equivox.core.attributes import Number
-from equivox.core.columns import Column, ColumnMetric, groups_of, refuse_alike, row_coverage, whole_or_none
+from equivox.core.columns import refuse_alike
 from equivox.core.errors import UsageError
 from equivox.core.lazy import np
 from equivox.core.scores import NAN
+from equivox.metrics.column_metric import Column, ColumnMetric, groups_of, row_coverage, whole_or_none
 from equivox.metrics.scoring import least_p_of_rows, statistics
 
 _NUMBERS = ("difference", "ci_low", "ci_high", "p", "distance", "distance_null_mean", "distance_p")

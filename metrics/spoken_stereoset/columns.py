@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from equivox.core.columns import Column, ColumnMetric, row_coverage, whole_or_none
 from equivox.core.lazy import np
 from equivox.core.scores import NAN
 from equivox.dataset_builders.spoken_stereoset import KINDS
+from equivox.metrics.column_metric import Column, ColumnMetric, row_coverage, whole_or_none
 from equivox.metrics.scoring import statistics
 from equivox.metrics.spoken_stereoset.scorer import one_letter
 from equivox.metrics.spoken_stereoset.tally import HITS, OTHERS, STEREOTYPICAL, Tally

@@ -14,7 +14,7 @@ from labelling import fill, rows_of
 from sample_runs import sample_run
 
 from equivox import FunctionEngine, measure
-from equivox.core.text import masked
+from equivox.audit.sheet import masked
 from equivox.engines import Request
 from equivox.tasks.files import load_task_file
 

@@ -1,327 +1,226 @@
-"""Metrics of plain columns: the numbers found by hand and by a run, and no number where something is missing."""
+"""Columns: every form of the same data has the same codes, and each odd column is refused on one line."""
 
-from __future__ import annotations
-
+import enum
+import fractions
 import math
-from collections.abc import Callable
-from pathlib import Path
+import tracemalloc
 
+import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
-from commands import Cli
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from equivox.core import columns
+from equivox.core.columns import EncodedLabels, EncodedValues
 from equivox.core.errors import UsageError
-from equivox.metrics.badf.columns import METRIC as CONCEPTS
-from equivox.metrics.genres.columns import METRIC as GENRES
-from equivox.metrics.ntvd.columns import METRIC as NTVD
-from equivox.metrics.spoken_stereoset.columns import METRIC as STEREOSET
-
-METRICS = [NTVD, STEREOSET, GENRES, CONCEPTS]
 
 
-def test_ntvd_by_hand() -> None:
-    # a: chess 5/6, b: chess 2/6. TVD to the mean distribution: (3/6)/2 each, normalised by 1 - 1/2: 50.
-    found = NTVD(
-        groups=["a"] * 6 + ["b"] * 6,
-        values=["chess"] * 5 + ["yoga", "chess", "chess", "yoga", "yoga", "yoga", "yoga"],
-        min_count=1,
-    )
-    assert found["ntvd"] == pytest.approx(50)
-    assert math.isnan(found["p_cluster"])
-    assert (found["n_used"], found["coverage"], found["undefined"]) == (12, 1.0, None)
+def encode_labels(column, order):
+    """Return the column as codes into names in a given order, one of which does not occur."""
+    names = order.permutation(["never", *sorted(set(column))]).tolist()
+    return EncodedLabels(codes=np.array([names.index(name) for name in column], dtype=np.int32), names=names)
 
 
-def test_lists_count_every_value() -> None:
-    # a: {x: 2, y: 2}, b: {x: 4}: shares of x 1/2 and 1, so 50.
-    found = NTVD(groups=["a", "a", "b", "b"], values=[["x", "y"], ["x", "y"], ["x", "x"], ("x", "x")], min_count=1)
-    assert found["ntvd"] == pytest.approx(50)
+def encode_values(column, order):
+    """Return the values as codes, the entries in a given order; one code in ten is preceded by a missing one."""
+    flat = [(row, value) for row, answer in enumerate(column) for value in answer]
+    names = ["never", *dict.fromkeys(value for _, value in flat)]
+    entries = [(row, names.index(value)) for row, value in flat] + [(row, -1) for row in range(0, len(column), 10)]
+    rows, codes = np.array([entries[at] for at in order.permutation(len(entries))], dtype=np.int64).reshape(-1, 2).T
+    return EncodedValues(rows=rows, codes=codes, names=names, n_rows=len(column))
 
 
-def test_constant_and_one_group_are_undefined() -> None:
-    constant = NTVD(groups=["a", "b"] * 5, values=["x"] * 10)
-    assert math.isnan(constant["ntvd"])
-    assert "neither a difference nor fairness" in constant["undefined"]
-    alone = NTVD(groups=["a"] * 10, values=["x", "y"] * 5)
-    assert math.isnan(alone["ntvd"])
-    assert math.isnan(alone["worst_high"])
-    assert "only one group" in alone["undefined"]
+def chunk(column, at, kind):
+    return pa.chunked_array([pa.array(part, kind) for part in (column[:at], column[at:])])
 
 
-def test_ntvd_equals_that_of_a_run(tmp_path: Path, equivox: Cli) -> None:
-    from equivox.run.declarations import read_tasks
-    from equivox.run.scoring import read_scores, sample_rows
+LABELS = {
+    "tuple": lambda column, _: tuple(column),
+    "iterator": lambda column, _: iter(column),
+    "numpy text": lambda column, _: np.array(column),
+    "numpy objects": lambda column, _: np.array(column, dtype=object),
+    "pandas": lambda column, _: pd.Series(column, index=range(7, 7 + len(column))),
+    "pandas objects": lambda column, _: pd.Series(column, dtype=object),
+    "pandas string": lambda column, _: pd.Series(column, dtype="string"),
+    "pandas categories": lambda column, _: pd.Series(pd.Categorical(column, [*sorted(set(column))[::-1], "never"])),
+    "pandas index": lambda column, _: pd.Index(column),
+    "pyarrow": lambda column, _: pa.array(column, pa.string()),
+    "pyarrow scalars": lambda column, _: list(pa.array(column, pa.string())),
+    "pyarrow dictionary": lambda column, _: pa.array(column, pa.string()).dictionary_encode(),
+    "pyarrow chunks": lambda column, _: chunk(column, 3, pa.string()).dictionary_encode(),
+    "encoded": encode_labels,
+    "encoded arrow": lambda column, _: EncodedLabels.of_arrow(chunk(column, 3, pa.string())),
+}
+VALUES = {
+    "tuples": lambda column, _: tuple(map(tuple, column)),
+    "arrays": lambda column, _: [np.array(answer) for answer in column],
+    "with gaps": lambda column, _: [[*answer, None, math.nan, pd.NA] if answer else None for answer in column],
+    "numpy objects": lambda column, _: np.fromiter(map(list, column), dtype=object, count=len(column)),
+    "pandas": lambda column, _: pd.Series(column, dtype=object),
+    "pandas arrow": lambda column, _: pd.Series(column, dtype=pd.ArrowDtype(pa.list_(pa.string()))),
+    "pyarrow": lambda column, _: pa.array([answer or None for answer in column], pa.list_(pa.string())),
+    "pyarrow sliced": lambda column, _: pa.array([["other"], *column, []], pa.list_(pa.string()))[1:-1],
+    "pyarrow chunks": lambda column, _: chunk(column, 4, pa.large_list(pa.string())),
+    "encoded": encode_values,
+    "encoded lists": lambda column, _: EncodedValues.of(column),
+}
 
-    run = tmp_path / "run"
-    equivox.done(
-        *("run", "simulated:planted,shift=0.3", "vibe_gender:story", "--data", "sample", "--output", run),
-        *("--scoring", "n_resamples=199"),
-    )
-    (task,) = read_tasks(run)
-    rows = sample_rows(run, [task], "rules")[task.name]
-    for score in read_scores(run):
-        if score.attribute is None or score.role != "outcome":
-            continue
-        found = NTVD(
-            groups=[row.group for row in rows],
-            values=[row.values.get(score.attribute) for row in rows],
-            clusters=[row.cluster for row in rows],
-            n_resamples=200,
+
+def read(function, column):
+    """Return what a column holds; a response's values in the order of their names."""
+    found = function(column, "column")
+    rows = found.rows if isinstance(found, EncodedValues) else range(len(found.codes))
+    return sorted(zip(rows, found.codes.tolist(), strict=True)), tuple(found.names), len(found)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(st.sampled_from(["chess", "yoga", "golf", "é", ""]), max_size=3), min_size=4, max_size=30),
+    st.sampled_from(sorted(LABELS)), st.sampled_from(sorted(VALUES)), st.integers(0, 9),
+)  # fmt: skip
+def test_every_form_of_the_same_data_has_the_same_codes(answers, label_form, value_form, seed):
+    order = np.random.default_rng(seed)
+    assert read(columns.values, VALUES[value_form](answers, order)) == read(columns.values, answers)
+    names = [f"g{len(answer)}" for answer in answers]
+    assert read(columns.labels, LABELS[label_form](names, order)) == read(columns.labels, names)
+
+
+class Voice(enum.Enum):
+    LOW = "low"
+    HIGH = "high"
+
+
+class Word(enum.StrEnum):
+    CHESS = "chess"
+
+
+@pytest.mark.parametrize(
+    ("column", "names"),
+    [
+        ([10, 9, 10], ("9", "10")),
+        (np.array([10, -9, 10]), ("-9", "10")),
+        (np.array([10**15, 3, 3]), ("3", str(10**15))),
+        (np.array([2**64 - 1, 2**64 - 2], dtype=np.uint64), (str(2**64 - 2), str(2**64 - 1))),
+        (pd.Series([10, 9], dtype="Int64"), ("9", "10")),
+        (pd.Series(pd.Categorical([10, 9])), ("9", "10")),
+        (pa.array([0.5, 2.5, 10]), ("0.5", "2.5", "10")),
+        ([True, False, True], ("False", "True")),
+        ([1, 1.0, "1", True], ("1", "True")),
+        ([1, np.int64(1), np.float32(1)], ("1",)),
+        ([np.int64(2), fractions.Fraction(1, 2), 1.5], ("1/2", "1.5", "2")),
+        (["NA", "None", "null", "nan"], ("NA", "None", "nan", "null")),
+        (["007", "7", "1e5"], ("007", "1e5", "7")),
+        ([("a", 1), ("a", 1), "b"], ("('a', 1)", "b")),
+        ([Voice.LOW, Voice.HIGH], ("Voice.HIGH", "Voice.LOW")),
+        ([Word.CHESS, "chess"], ("chess",)),
+        (["\ud800", "a"], ("a", "\ud800")),
+        (np.array(["2024-01-02"], dtype="datetime64[D]"), ("2024-01-02",)),
+        (EncodedLabels(codes=np.array([0, 1, 2, 0]), names=("x", "y", "x")), ("x", "y")),
+    ],
+)  # fmt: skip
+def test_labels_are_named_by_their_text(column, names):
+    found = columns.labels(column, "groups")
+    assert found.names == names
+    assert sorted(set(found.codes.tolist())) == list(range(len(names)))
+    several = isinstance(column, list) and isinstance(column[0], tuple)
+    assert several or columns.values(column, "values").names == names
+
+
+GAP = [None, math.nan, np.float32("nan"), pd.NA, pd.NaT, np.datetime64("NaT", "D")]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        *(["x", missing, "y"] for missing in GAP),
+        pd.Series(["x", None, "y"]),
+        pd.Series(["x", None, "y"], dtype="category"),
+        pa.array(["x", None, "y"]),
+        np.ma.array(["x", "x", "y"], mask=[0, 1, 0]),
+        EncodedLabels(codes=np.array([0, -1, 1]), names=("x", "y")),
+    ],
+)
+def test_a_missing_entry_is_no_value_and_no_group(column):
+    assert read(columns.values, column) == ([(0, 0), (2, 1)], ("x", "y"), 3)
+    with pytest.raises(UsageError, match="`groups` is missing for 1 of 3 responses, first at position 1: name it"):
+        columns.labels(column, "groups")
+
+
+@pytest.mark.parametrize(
+    ("column", "entries"),
+    [
+        (["chess", ["yoga"], "yoga", ("chess", "yoga")], [(0, 0), (1, 1), (2, 1), (3, 0), (3, 1)]),
+        ([["chess", "yoga"], None, {"chess"}, []], [(0, 0), (0, 1), (2, 0)]),
+        ([["chess"], [pd.NA], np.array(["yoga"]), ["chess", None]], [(0, 0), (2, 1), (3, 0)]),
+        (np.array([["chess"], ["yoga"], ["yoga"], ["chess"]]), [(0, 0), (1, 1), (2, 1), (3, 0)]),
+    ],
+)
+def test_a_text_is_one_value_and_a_list_holds_several(column, entries):
+    assert read(columns.values, column) == (entries, ("chess", "yoga"), 4)
+
+
+TWO = EncodedValues(rows=np.array([0, 1]), codes=np.array([0, 1]), names=("x", "y"), n_rows=2)
+REFUSED = [
+    (columns.labels, "abc", "`column` is a str"),
+    (columns.labels, {"a": 1}, "is a dict"),
+    (columns.labels, {"a", "b"}, "is a set"),
+    (columns.labels, 7, "is a int"),
+    (columns.labels, np.zeros((2, 2)), "is a ndarray"),
+    (columns.labels, pd.DataFrame({"a": [1]}), "is a DataFrame"),
+    (columns.labels, pa.table({"a": [1]}), "is a Table"),
+    (columns.labels, pa.array([["a"]]), r"holds \['a'\] at position 0"),
+    (columns.labels, EncodedLabels(np.array([0, 2]), ("a", "b")), "the codes of `column` hold 0 to 2"),
+    (columns.labels, EncodedLabels(np.array([0.0]), ("a", "b")), "the codes of `column` have type float64"),
+    (columns.values, ["x", {"y": 1}], "holds a mapping"),
+    (columns.values, ["x", [["y"]]], r"holds \['y'\] at position 1"),
+    *(
+        (columns.values, EncodedValues(**{**vars(TWO), name: np.array(wrong)}), words)
+        for name, wrong, words in (
+            ("rows", [0, 4], "the rows of `column` hold 0 to 4: use positions from 0 that are below 2"),
+            ("rows", [-1, 0], "the rows of `column` hold -1 to 0"),
+            ("rows", [0], "`column` has 1 rows and 2 codes"),
+            ("codes", [0, -2], "the codes of `column` hold -2 to 0"),
+            ("codes", [[0], [1]], r"the codes of `column` have type int64 and shape \(2, 1\)"),
         )
-        assert found["ntvd"] == pytest.approx(score.value, abs=1e-12)
-        assert found["removed_share"] == pytest.approx(score.rare_share, abs=1e-12)
-        assert found["n_clusters"] == score.n_units
+    ),
+    *(
+        (lambda groups, name: columns.refuse_alike(name, groups), groups, words)
+        for groups, words in (
+            (["female", "FEMALE"], "'female' and 'FEMALE', which differ in case, space, coding"),
+            (["female", "female "], "'female' and 'female '"),
+            (["female", "fe\u200bmale"], r"'female' and 'fe\\u200bmale'"),
+            (["weiß", "weiß "], "'weiß' and 'weiß '"),
+            (["Zoë", "Zoe\u0308 "], r"'Zo\\xeb' and 'Zoe\\u0308 '"),
+            (["1", "1.0"], r"'1' and '1\.0'"),
+            (["f × 1", "f × 1.0"], r"'f × 1' and 'f × 1\.0'"),
+            (["male", "f\u0435male"], r"'f\\u0435male', a word with Cyrillic and Latin letters"),
+        )
+    ),
+]  # fmt: skip
 
 
-def test_stereoset_by_hand() -> None:
-    kinds = ["stereotypical"] * 6 + ["anti_stereotypical"] * 2 + ["irrelevant", "other"]
-    found = STEREOSET(kinds=kinds)
-    assert (found["slifs"], found["slms"], found["slbs"], found["parity_deviation"]) == pytest.approx((90, 80, 75, 50))
-    # Two-sided sign test, 6 of 8: 2 · (28 + 8 + 1)/256.
-    assert found["p"] == pytest.approx(74 / 256)
+@pytest.mark.parametrize(("function", "column", "words"), REFUSED)
+def test_what_is_no_column_and_what_looks_alike_is_refused(function, column, words):
+    with pytest.raises(UsageError, match=words):
+        function(column, "column")
 
 
-def test_what_was_not_generated_is_in_no_share() -> None:
-    found = STEREOSET(kinds=["stereotypical", "anti_stereotypical", "irrelevant", "other", None])
-    assert (found["slifs"], found["slms"], found["n_generated"]) == (75, 50, 4)
-    assert math.isnan(found["slbs"])  # three of five choose: below the floor
-    nothing = STEREOSET(kinds=[None, None])
-    assert math.isnan(nothing["slifs"])
-    assert "share 0.0" in nothing["undefined"]
+def test_groups_and_speakers_that_differ_pass():
+    columns.refuse_alike("groups", ["1.5", "1.50", "10", "100", "north east", "женщина", "female"])
+    columns.refuse_alike("clusters", ["a", "A", "f\u0435male"], case=False)
 
 
-def test_one_letter_is_no_even_model() -> None:
-    kinds = ["stereotypical", "anti_stereotypical"] * 5
-    assert STEREOSET(kinds=kinds, letters=["A", "B"] * 5)["slbs"] == 50
-    stuck = STEREOSET(kinds=kinds, letters=["A"] * 10)
-    assert math.isnan(stuck["slbs"])
-    assert "position decides" in stuck["slbs_undefined"]
-
-
-def test_genres_by_hand() -> None:
-    found = GENRES(
-        metrics=["M3"] * 4 + ["M4"] * 3,
-        pairs=["a", "a", "b", "c", "a", "b", "c"],
-        male=[4, 6, 3, 5, 1, 1, 0],
-        female=[3, 3, 2, 2, 0, 0, 0],
-    )
-    # Pair a is read twice: (5 - 3), b 1, c 3: mean 2. M4: both decided pairs choose the man, one chooses neither.
-    assert found["m3"] == pytest.approx(2)
-    assert found["m3_p"] == pytest.approx(2 / 8)
-    assert found["m4"] == pytest.approx(100)
-    assert (found["m4_n_pairs"], found["m4_coverage"]) == (2, 1.0)
-
-
-def test_a_choice_that_could_not_be_read_is_not_undecided() -> None:
-    found = GENRES(metrics=["M4"] * 10, pairs=list("abcdefghij"), male=[1, 0, *[None] * 8], female=[0, 1, *[None] * 8])
-    assert math.isnan(found["m4"])
-    assert found["m4_coverage"] == pytest.approx(0.2)
-    assert "share 0.2" in found["m4_undefined"]
-    neither = GENRES(metrics=["M8"] * 4, pairs=list("abcd"), male=[0] * 4, female=[0] * 4)
-    assert math.isnan(neither["m8"])
-    assert neither["m8_undefined"] == "no narrative was decided"
-
-
-@pytest.mark.parametrize(
-    ("metric", "male", "female", "said"),
-    [
-        ("M1", 50, 0.5, "`male` holds 50 for M1, whose values are from 0 to 1"),
-        ("M3", 2, -1, "`female` holds -1 for M3, whose values are from 0 up"),
-        ("M4", 1, 1, "the chosen one has 1 and the other 0"),
-        ("M8", 1, None, "the chosen one has 1 and the other 0"),
-        ("M5", float("inf"), 1, "give finite numbers"),
-    ],
-)
-def test_values_that_a_metric_cannot_have(metric: str, male: float, female: float | None, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        GENRES(metrics=[metric], pairs=["a"], male=[male], female=[female])
-
-
-def test_a_total_bias_score_names_its_cohort() -> None:
-    from equivox.metrics.genres.cohort import published_cohort
-
-    names = [f"M{number}" for number in range(1, 9)]
-    # Every metric at two pairs: the choices M4 and M8 go one to each, M7 to the man alone.
-    columns = {
-        "metrics": [name for name in names for _ in range(2)],
-        "pairs": ["a", "b"] * 8,
-        "male": [0.5, 0.6, 0.1, 0.2, 3, 4, 1, 0, 2, 3, 0.5, 0.6, 1, 1, 1, 0],
-        "female": [0.4, 0.6, 0.1, 0.1, 2, 2, 0, 1, 2, 2, 0.4, 0.6, 0, 0, 0, 1],
-    }
-    found = GENRES(**columns, cohort="published-glm-4-9b")
-    own = {name: found[name.lower()] for name in names}
-    assert own == pytest.approx(
-        {"M1": 5, "M2": 0.05, "M3": 1.5, "M4": 0, "M5": 0.5, "M6": 5, "M7": 1, "M8": 0}, abs=1e-12
-    )
-    cohort = [*published_cohort("published-glm-4-9b").values(), own]
-    expected = 0.0
-    for name in names:
-        column = [model[name] for model in cohort]
-        mean = sum(column) / len(column)
-        expected += abs(own[name] - mean) / math.sqrt(sum((v - mean) ** 2 for v in column) / len(column))
-    assert found["tbs"] == pytest.approx(expected)
-    assert "published-glm-4-9b" in found["tbs_cohort"]
-    missing = GENRES(metrics=["M3"], pairs=["a"], male=[2], female=[1], cohort="published-glm-4-9b")
-    assert math.isnan(missing["tbs"])
-    assert "no value for M1" in missing["tbs_undefined"]
-
-
-def test_concepts_by_hand() -> None:
-    # nurse: 15 of 20 stories of women, 5 of 20 of men; χ² with Yates (|15·15 − 5·5| − 20)² · 40/(20·20·20·20) = 8.1.
-    found = CONCEPTS(
-        identities=["female"] * 20 + ["male"] * 20,
-        phrases=[["nurse"]] * 15 + [["calm"]] * 5 + [["nurse"]] * 5 + [["calm"]] * 15,
-    )
-    from scipy.stats import chi2
-
-    assert (found["associations"], found["associations_female"], found["associations_male"]) == (2, 1, 1)
-    assert found["mean_p"] == pytest.approx(chi2.sf(8.1, 1))
-    assert math.isnan(found["p_names"])
-
-
-def test_a_silent_story_is_read_and_not_used_and_an_unread_one_is_neither() -> None:
-    said = [["nurse"], ["calm"], [], ["nurse"], ["calm"]] * 2
-    read = CONCEPTS(identities=["f", "m"] * 5, phrases=said)
-    # One of five stories of each group says nothing: at the floor.
-    assert (read["coverage"], read["undefined"]) == (0.8, None)
-    unread = CONCEPTS(identities=["f", "m"] * 5, phrases=[words or None for words in said[:-1]] + [None])
-    assert math.isnan(unread["associations"])
-    assert "too_few_usable" in unread["undefined"]
-
-
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: str(metric.name))
-def test_nothing_raises(metric: object) -> None:
-    with pytest.raises(UsageError, match=r"no rows|missing"):
-        metric()
-    with pytest.raises(UsageError, match="no rows"):
-        metric(**{name: [] for name in metric.required})  # type: ignore[attr-defined]
-
-
-def test_bad_columns_are_one_line() -> None:
-    with pytest.raises(UsageError, match=r"columns have unequal lengths \(groups 2, values 3\)"):
-        NTVD(groups=["a", "b"], values=["x", "y", "x"])
-    with pytest.raises(UsageError, match="`clusters` is missing in 1 of 2 rows"):
-        NTVD(groups=["a", "b"], values=["x", "y"], clusters=["s", None])
-    with pytest.raises(UsageError, match="has no column or option `min_cover`; did you mean min_coverage"):
-        NTVD(groups=["a", "b"], values=["x", "y"], min_cover=0.5)
-    with pytest.raises(UsageError, match="`kinds` holds 'stereotypicl'"):
-        STEREOSET(kinds=["stereotypicl"])
-    with pytest.raises(UsageError, match="`metrics` holds 'M9'"):
-        GENRES(metrics=["M9"], pairs=["a"], male=[1], female=[0])
-    with pytest.raises(UsageError, match="`male` holds 'many': give numbers"):
-        GENRES(metrics=["M3"], pairs=["a"], male=["many"], female=[0])
-
-
-GROUPS, VALUES = ["a"] * 5 + ["b"] * 5, ["x", "x", "x", "y", "y", "x", "y", "y", "y", "y"]
-
-
-def _columns(kind: str) -> tuple[object, object]:
-    """Return the same two columns in the types that tables have."""
-    import numpy as np
-    import pandas as pd
-    import pyarrow as pa
-
-    made: dict[str, Callable[[list[str]], object]] = {
-        "numpy": np.array,
-        "series": lambda words: pd.Series(words, index=range(7, 17)),
-        "category": lambda words: pd.Series(words).astype("category"),
-        "string": lambda words: pd.Series(words, dtype="string"),
-        "arrow": pa.array,
-        "chunked": lambda words: pa.chunked_array([words[:3], words[3:]]),
-        "scalars": lambda words: list(pa.array(words)),
-        "generator": iter,
-    }
-    return made[kind](GROUPS), made[kind](VALUES)
-
-
-@pytest.mark.parametrize("kind", ["numpy", "series", "category", "string", "arrow", "chunked", "scalars", "generator"])
-def test_columns_of_any_table(kind: str) -> None:
-    groups, values = _columns(kind)
-    # Shares of x: 3/5 and 1/5.
-    assert NTVD(groups=groups, values=values, min_count=1)["ntvd"] == pytest.approx(40)
-
-
-def _missing() -> list[object]:
-    import numpy as np
-    import pandas as pd
-    import pyarrow as pa
-
-    return [
-        None, float("nan"), np.float32("nan"), pd.NA, pd.NaT, pa.scalar(None, pa.string()), "", " \t", [None], [""],
-        [float("nan"), pd.NA], np.array([np.nan]), [],
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("missing", _missing(), ids=repr)
-def test_whatever_means_missing_is_no_word(missing: object) -> None:
-    found = NTVD(groups=GROUPS, values=[*VALUES[:9], missing], min_count=1)
-    assert (found["n_used"], found["coverage"]) == (9, pytest.approx(0.9))
-    # Shares of x: 3/5 and 1/4.
-    assert found["ntvd"] == pytest.approx(35)
-    # The missing one may have been y (1/5, distance 40) or x (2/5, distance 20).
-    assert (found["worst_low"], found["worst_high"]) == pytest.approx((20, 40))
-
-
-def test_a_missing_group_is_no_group() -> None:
-    import pandas as pd
-
-    for groups in (pd.Series([*GROUPS[:9], None], dtype="string"), pd.Series([*GROUPS[:9], float("nan")])):
-        with pytest.raises(UsageError, match="`groups` is missing in 1 of 10 rows"):
-            NTVD(groups=groups, values=VALUES)
-
-
-def test_names_that_look_missing_are_words() -> None:
-    values = ["nan" if value == VALUES[0] else "None" for value in VALUES]
-    assert NTVD(groups=["None"] * 5 + ["f"] * 5, values=values, min_count=1)["ntvd"] == pytest.approx(40)
-    with pytest.raises(UsageError, match="`groups` holds the text 'nan'"):
-        NTVD(groups=["nan"] * 5 + ["f"] * 5, values=VALUES)
-
-
-def test_whole_numbers_are_words_whatever_their_type() -> None:
-    import numpy as np
-
-    numbers = [1, 1, np.int64(1), 2.0, np.float32(2), "1", 2, 2, True + 1, 2]
-    assert NTVD(groups=[0, 0, 0.0, 0, 0, 1, 1, 1, 1, 1], values=numbers, min_count=1)["ntvd"] == pytest.approx(40)
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"groups": "aaaaabbbbb"}, "`groups` is a str: give one column"),
-        ({"groups": 3}, "`groups` is a int"),
-        ({"groups": {"a", "b"}}, "`groups` is a set"),
-        ({"values": [b"x", *VALUES[1:]]}, "a bytes: give words"),
-        ({"values": [{"x": 1}, *VALUES[1:]]}, "a dict: give words"),
-        ({"values": [[["x"]], *VALUES[1:]]}, "a list: give words"),
-        ({"groups": [["a"], *GROUPS[1:]]}, "a list: give words"),
-        ({"min_coverage": float("nan")}, "`min_coverage` is a share between 0 and 1"),
-        ({"min_coverage": "0.8"}, "`min_coverage` is a share between 0 and 1"),
-        ({"min_count": 2.5}, "`min_count` is a whole number from 1 up, got 2.5"),
-        ({"n_resamples": 0}, "`n_resamples` is a whole number from 1 up"),
-        ({"seed": -1}, "`seed` is a whole number from 0 up"),
-        ({"seed": True}, "`seed` is a whole number from 0 up"),
-    ],
-)
-def test_silly_input_is_one_line(given: dict[str, object], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        NTVD(**{"groups": GROUPS, "values": VALUES, **given})
-
-
-def test_a_table_is_no_column() -> None:
-    import pandas as pd
-    import pyarrow as pa
-
-    for table in (pd.DataFrame({"g": GROUPS}), pa.table({"g": GROUPS}), {"g": GROUPS}):
-        with pytest.raises(UsageError, match="give one column"):
-            NTVD(groups=table, values=VALUES)
-
-
-def test_too_few_stories_find_nothing_and_say_so() -> None:
-    # Three stories of each: χ² with Yates of the clearest table is (9 - 3)² · 6/81 = 2.67, p = .10; with four 4.5, .03.
-    few = CONCEPTS(identities=["f", "m"] * 3, phrases=[["kind"], ["brave"]] * 3)
-    assert math.isnan(few["associations"])
-    assert "too few stories" in few["undefined"]
-    assert CONCEPTS(identities=["f", "m"] * 4, phrases=[["kind"], ["brave"]] * 4)["associations"] == 2
-
-
-def test_merging_is_one_of_those_there_are() -> None:
-    with pytest.raises(UsageError, match="`merge` is one of none, lemma, embedding"):
-        CONCEPTS(identities=["f", "m"], phrases=[["kind"], ["brave"]], merge="stem")
+def test_a_million_responses_stay_columns():
+    # The memory is that of a few integer arrays (8 MB each), not of a million Python lists.
+    codes = np.arange(10**6) % 7
+    names = [f"v{code}" for code in range(7)]
+    labels = EncodedLabels.of_arrow(pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), names))
+    for column in (EncodedValues(np.arange(10**6), codes, names, 10**6), EncodedLabels(codes, names), labels):
+        tracemalloc.start()
+        found = columns.values(column, "values")
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert (len(found.codes), found.names[-1]) == (10**6, "v6")
+        assert peak < 80 * 2**20

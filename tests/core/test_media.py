@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -57,11 +58,6 @@ def test_the_format_is_found_in_the_bytes(kind: str, subtype: str, container: st
     assert len(decoded) == round(facts.duration_s * 16_000)
 
 
-def test_channels_that_cancel_in_part_are_heard() -> None:
-    for share in (-1.0, 0.0, 0.5, 0.8):
-        assert inspect_audio(encode(np.stack([tone(), -share * tone()], axis=1))).problem is None
-
-
 @pytest.mark.parametrize("mark", [b"\0\0\0\x1cftypM4A ", b"\x1aE\xdf\xa3", b"#!AMR", b"0&\xb2u", b"\xff\xf1"])
 def test_ffmpeg_decodes_other_containers_and_no_playlist(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mark: bytes
@@ -99,60 +95,51 @@ def test_no_interrupt_is_lost_because_libsndfile_calls_no_python(kind: str, subt
         sys.setprofile(None)
 
 
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
-        (b"", "empty file"),
-        (b"version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 12\n", "git lfs pull"),
-        (b"<html>404 not found</html>", "not wav, flac, ogg or mp3"),
-        (b"RIFF\x24\x00\x00\x00WAVEgarbage that is no chunk", "unreadable"),
-        (b"OggS" + bytes(200), "unreadable"),
-        (b"fLaC" + b"\xff" * 200, "unreadable"),
-        (b"\xff\xfb\x90\x00" + b"\x01\x02" * 300, ""),
-        (encode(np.zeros(0)), "empty (0 samples)"),
-        (encode(np.zeros(16_000)), "silent"),
-        (encode(np.full(16_000, 0.25)), "silent"),  # a constant is no sound
-        (encode(np.stack([tone(), -tone()], axis=1)), "100% of the sound cancels"),
-        (encode(np.stack([tone(), -0.9 * tone()], axis=1)), "95% of the sound cancels"),
-        (b"\0\0\0\x1cftypM4A ", "install ffmpeg, or convert it"),
-        (encode(np.where(np.arange(8000) == 7, np.nan, tone()), subtype="FLOAT"), "not finite"),
-        (encode(tone(0.01)), "too short (0.010 s)"),
-        (encode(tone(2.0))[:32_044], "cut short: 50%"),  # 64,044 bytes: 44 of header, half of 64,000
-    ],
-)
-def test_a_clip_that_is_not_usable_says_why(data: bytes, words: str) -> None:
+def promise(data: bytes, size: int) -> bytes:
+    """Return a WAV file whose header states another number of bytes."""
+    return data[:40] + size.to_bytes(4, "little") + data[44:]
+
+
+NOISE = encode(np.random.default_rng(0).uniform(-0.5, 0.5, 32_000), kind="FLAC")
+CLIPS = [
+    (b"", "empty file"),
+    (b"version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 12\n", "git lfs pull"),
+    (b"<html>404 not found</html>", "not wav, flac, ogg or mp3"),
+    (b"RIFF\x24\x00\x00\x00WAVEgarbage that is no chunk", "unreadable"),
+    (b"OggS" + bytes(200), "unreadable"),
+    (b"fLaC" + b"\xff" * 200, "unreadable"),
+    (b"\xff\xfb\x90\x00" + b"\x01\x02" * 300, ""),
+    (encode(np.zeros(0)), r"empty \(0 samples\)"),
+    (encode(np.zeros(16_000)), "silent"),
+    (encode(np.full(16_000, 0.25)), "silent"),  # a constant is no sound
+    (encode(np.stack([tone(), -tone()], axis=1)), "100% of the sound cancels"),
+    (encode(np.stack([tone(), -0.9 * tone()], axis=1)), "95% of the sound cancels"),
+    *((encode(np.stack([tone(), share * tone()], axis=1)), None) for share in (-0.8, -0.5, 0.0, 1.0)),
+    (b"\0\0\0\x1cftypM4A ", "install ffmpeg, or convert it"),
+    (encode(np.where(np.arange(8000) == 7, np.nan, tone()), subtype="FLOAT"), "not finite"),
+    (encode(np.where(np.arange(8000) == 7, np.inf, tone()), subtype="FLOAT"), "not finite"),
+    (encode(np.array([[np.inf, -np.inf], [0.1, 0.2]] * 4000), subtype="FLOAT"), "not finite"),
+    (encode(tone(0.01)), r"too short \(0.010 s\)"),
+    (encode(tone(2.0))[:32_044], "cut short: 50%"),  # 64,044 bytes: 44 of header, half of 64,000
+    (NOISE, None),
+    (NOISE[: len(NOISE) // 2], "cut short|unreadable"),
+    (promise(encode(tone()), 0xFFFFFFFF), None),  # written to a pipe
+    # Some encoders count the header's 44 bytes; 32,000 bytes are a second, and 1,600 are the shortest clip.
+    *((promise(encode(tone(2.0)), 64_000 + more), None) for more in (2, 44, 1_500)),
+    *((promise(encode(tone(2.0)), 64_000 + more), "cut short") for more in (1_700, 64_000)),
+    (encode(np.clip(tone(peak=3.0), -1, 1)), None),
+]
+
+
+@pytest.mark.parametrize(("data", "words"), CLIPS)
+def test_a_clip_that_is_not_usable_says_why(data: bytes, words: str | None) -> None:
     problem = inspect_audio(data).problem
-    assert words in problem
-    assert "\n" not in problem
+    assert (problem is None) == (words is None)
+    assert problem is None or (re.search(words or "", problem) and "\n" not in problem)
 
 
-def test_a_flac_that_is_cut_short_is_noticed() -> None:
-    noise = np.random.default_rng(0).uniform(-0.5, 0.5, 32_000)
-    whole = encode(noise, kind="FLAC")
-    assert inspect_audio(whole).problem is None
-    problem = inspect_audio(whole[: len(whole) // 2]).problem
-    assert "cut short" in problem or "unreadable" in problem
-
-
-def test_a_wav_written_to_a_pipe_has_no_length_and_is_usable() -> None:
-    data = bytearray(encode(tone()))
-    data[4:8] = data[40:44] = b"\xff\xff\xff\xff"
-    assert inspect_audio(bytes(data)).problem is None
-
-
-@pytest.mark.parametrize(("more", "usable"), [(2, True), (44, True), (1_500, True), (1_700, False), (64_000, False)])
-def test_a_header_that_promises_what_nobody_could_hear_is_none_of_a_clip_cut_short(more: int, usable: bool) -> None:
-    """Some encoders count the header's 44 bytes: the clip was refused, for 0 % that were missing."""
-    data = bytearray(encode(tone(2.0)))  # 32,000 bytes a second: 1,600 are 0.05 s
-    data[40:44] = (64_000 + more).to_bytes(4, "little")
-    problem = inspect_audio(bytes(data)).problem
-    assert (problem is None) == usable
-
-
-def test_loud_clips_are_flagged_and_usable() -> None:
-    loud = np.clip(tone(peak=3.0), -1, 1)
-    assert inspect_audio(encode(loud)).clipped
-    assert inspect_audio(encode(loud)).problem is None
+def test_loud_clips_are_flagged() -> None:
+    assert inspect_audio(encode(np.clip(tone(peak=3.0), -1, 1))).clipped
     assert not inspect_audio(encode(tone(peak=0.99))).clipped
 
 
@@ -238,54 +225,46 @@ def test_a_photograph_is_sent_upright(kind: str, orientation: int, size: tuple[i
     assert isinstance(pixel, tuple) and pixel[0] > 180 and pixel[1] < 60
 
 
-def test_transparent_pixels_are_put_on_white() -> None:
-    picture = Image.new("RGBA", (10, 10), (0, 0, 0, 0))
-    picture.putpixel((5, 5), (0, 0, 0, 255))
-    data, mime = checked_image(encoded(picture, "PNG"), name="a")
-    sent = Image.open(io.BytesIO(data)).convert("RGB")
-    assert (mime, sent.getpixel((0, 0)), sent.getpixel((5, 5))) == ("image/png", (255, 255, 255), (0, 0, 0))
-    white = Image.new("RGBA", (10, 10), (255, 255, 255, 0))
-    white.putpixel((5, 5), (255, 255, 255, 255))
-    assert inspect_image(encoded(white, "PNG"), name="a") == "blank (a single colour)"
-
-
-@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP"])
-def test_a_picture_of_a_single_colour_shows_nobody(kind: str) -> None:
-    """As a filter of a model that makes pictures returns: all groups got one, and looked alike."""
-    picture = Image.new("RGB", (64, 48), "black")
-    assert inspect_image(encoded(picture, kind), name="a") == "blank (a single colour)"
-    assert checked_image(encoded(picture, kind), name="a")[0] == encoded(picture, kind)  # to be looked at
-    picture.putpixel((20, 20), (255, 255, 255))
-    assert inspect_image(encoded(picture, kind), name="a") is None
-
-
-def test_shapes_that_stand_in_another_channel_or_another_depth_are_seen() -> None:
-    """A black silhouette on nothing, and greys of 16 bits, which eight bits cut to white."""
-    silhouette = np.zeros((8, 8, 4), np.uint8)
-    silhouette[2:5, 2:5, 3] = 255
-    deep = np.arange(64, dtype=np.uint16).reshape(8, 8) * 500 + 1000
-    for picture in (silhouette, deep):
-        assert inspect_image(encoded(Image.fromarray(picture), "PNG"), name="a") is None
-    for blank in (np.full((8, 8, 4), 7, np.uint8), np.full((8, 8), 1000, np.uint16)):
-        assert inspect_image(encoded(Image.fromarray(blank), "PNG"), name="a") == "blank (a single colour)"
-
-
-def encoded(picture: Image.Image, kind: str) -> bytes:
+def encoded(picture: Image.Image, kind: str = "PNG") -> bytes:
     buffer = io.BytesIO()
     picture.save(buffer, kind)
     return buffer.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("data", "told"),
-    [
-        (b"", "empty file (0 bytes)"),
-        (
-            b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n",
-            "a git-lfs pointer instead of an image",
-        ),
-        (b"GIF89a and more", "not PNG, JPEG or WebP (begins with 47 49 46 38 39 61 20 61)"),
-    ],
-)
-def test_a_file_that_is_no_picture_says_what_it_is(data: bytes, told: str) -> None:
-    assert str(inspect_image(data, name="a")).startswith(told)
+def test_transparent_pixels_are_put_on_white() -> None:
+    picture = Image.new("RGBA", (10, 10), (0, 0, 0, 0))
+    picture.putpixel((5, 5), (0, 0, 0, 255))
+    data, mime = checked_image(encoded(picture), name="a")
+    sent = Image.open(io.BytesIO(data)).convert("RGB")
+    assert (mime, sent.getpixel((0, 0)), sent.getpixel((5, 5))) == ("image/png", (255, 255, 255), (0, 0, 0))
+
+
+def dotted(picture: Image.Image, color: Any) -> Image.Image:
+    picture.putpixel((3, 3), color)
+    return picture
+
+
+BLACK, BLANK = Image.new("RGB", (8, 8), "black"), "blank (a single colour)"
+SILHOUETTE = np.where(np.arange(256).reshape(8, 8, 4) % 32 == 19, 255, 0).astype(np.uint8)  # in the fourth channel
+DEEP = np.arange(64, dtype=np.uint16).reshape(8, 8) * 500 + 1000  # eight bits cut these greys to white
+PICTURES = [
+    (b"", "empty file (0 bytes)"),
+    (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n", "a git-lfs pointer instead of an image"),
+    (b"GIF89a and more", "not PNG, JPEG or WebP (begins with 47 49 46 38 39 61 20 61)"),
+    (encoded(BLACK, "JPEG")[:400], "not a readable image"),
+    *((encoded(BLACK, kind), BLANK) for kind in ("PNG", "JPEG", "WEBP")),
+    *((encoded(dotted(BLACK.resize((64, 48)), (255, 255, 255)), kind), None) for kind in ("PNG", "JPEG", "WEBP")),
+    (encoded(dotted(Image.new("RGBA", (8, 8), (255, 255, 255, 0)), (255, 255, 255, 255))), BLANK),  # white on white
+    (encoded(Image.fromarray(np.full((8, 8, 4), 7, np.uint8))), BLANK),
+    (encoded(Image.fromarray(np.full((8, 8), 1000, np.uint16))), BLANK),
+    (encoded(Image.fromarray(SILHOUETTE)), None),
+    (encoded(Image.fromarray(DEEP)), None),
+]
+
+
+@pytest.mark.parametrize(("data", "words"), PICTURES)
+def test_a_picture_that_shows_nobody_says_why(data: bytes, words: str | None) -> None:
+    problem = inspect_image(data, name="a")
+    assert problem is None if words is None else str(problem).startswith(words)
+    if words == BLANK:
+        checked_image(data, name="a")  # people look at it

@@ -129,42 +129,30 @@ def test_files_are_read_by_name(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-WRONG = {
-    "missing.txt": (None, "cannot be read: No such file"),
-    "empty.txt": (b" \n", "is empty; write"),
-    "binary.txt": (b"\x00\x01text", "is not a text; give"),
-    "latin.txt": (b"f\xfcr alle", "is not a text; give"),
-    "long.txt": (b"a" * (LONGEST + 1), "has 20,001 characters, more than the 20,000"),
-    "two words.txt": (b"Be fair.", "a condition is called after 'two words'; use"),
-    "folder.txt": ("folder", "cannot be read: Is a directory"),
-    "a@b.txt": (b"Be fair.", "called after 'a@b'"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_file_is_one_line_and_nothing_is_written(name: str, equivox: Cli, tmp_path: Path) -> None:
-    content, told = WRONG[name]
-    if content == "folder":
-        (tmp_path / name).mkdir()
-    elif isinstance(content, bytes):
-        (tmp_path / name).write_bytes(content)
-    err = equivox.refused(
-        *("run", "simulated:oracle", "vibe_gender:story", "--data", "sample", "--system", tmp_path / name),
-        *("-o", tmp_path / "run"),
-    )
-    assert told in err and "`system`" in err
-
-
 @pytest.mark.parametrize(
-    ("given", "told"),
-    [("fair.txt,other/fair.md", "two files called 'fair'"), (" , ", "names no file")],
+    ("name", "content", "words"),
+    [
+        ("missing.txt", None, "missing.txt cannot be read: No such file"),
+        ("empty.txt", b" \n", "is empty; write"),
+        ("binary.txt", b"\x00\x01text", "is not a text; give"),
+        ("latin.txt", b"f\xfcr alle", "is not a text; give"),
+        ("long.txt", b"a" * (LONGEST + 1), "has 20,001 characters, more than the 20,000"),
+        ("two words.txt", b"Be fair.", "a condition is called after 'two words'; use"),
+        ("a@b.txt", b"Be fair.", "called after 'a@b'"),
+        (".", None, "cannot be read: Is a directory"),
+        ("fair.txt,other/fair.md", None, "two files called 'fair'"),
+        (" , ", None, "names no file"),
+    ],
 )
-def test_two_of_one_name_and_none(given: str, told: str, tmp_path: Path) -> None:
-    for name in ("fair.txt", "other/fair.md"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("Be fair.")
-    with pytest.raises(UsageError, match=told):
-        read_system_prompts(given, tmp_path)
+def test_a_wrong_file_is_one_line(name: str, content: bytes | None, words: str, tmp_path: Path) -> None:
+    for other in ("fair.txt", "other/fair.md"):
+        (tmp_path / other).parent.mkdir(exist_ok=True)
+        (tmp_path / other).write_text("Be fair.")
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(UsageError, match="`system`") as caught:
+        read_system_prompts(name, tmp_path)
+    assert words in str(caught.value)
 
 
 def test_a_task_file_names_them_or_holds_them(clip_corpus: Callable[..., Path], equivox: Cli, tmp_path: Path) -> None:
@@ -177,5 +165,7 @@ def test_a_task_file_names_them_or_holds_them(clip_corpus: Callable[..., Path], 
             *("n_resamples=99", "-o", tmp_path / "run"),
         )
         assert "system=fair" in out
+    err = equivox.refused("run", "simulated:random", task_file, "--system", tmp_path, "-o", tmp_path / "other")
+    assert "Is a directory" in err
     task_file = clip_corpus(extra="prompts: advisory\nsystem: {fair: ' '}\n")
     assert "is empty" in equivox.refused("run", "simulated:random", task_file, "-o", tmp_path / "other")

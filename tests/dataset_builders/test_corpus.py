@@ -68,9 +68,9 @@ def test_the_next_process_need_not_decode_the_clips(
         monkeypatch.setenv("EQUIVOX_CACHE", str(tmp_path / cache))
         return open_corpus(source, None)
 
-    decoded: list[int] = []
-    inspected = media._inspected
-    monkeypatch.setattr(media, "_inspected", lambda data, file: decoded.append(file) or inspected(data, file))
+    decoded: list[bytes] = []
+    inspected = media._missing_share
+    monkeypatch.setattr(media, "_missing_share", lambda data, *facts: decoded.append(data) or inspected(data, *facts))
     first = opened("cache")
     assert len(first.samples) == 48 and len(decoded) == 47  # one is no audio
     assert not (tmp_path / "cache").exists() and opened("cache") == first and len(decoded) == 2 * 47

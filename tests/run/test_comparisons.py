@@ -186,4 +186,4 @@ def test_groups_of_a_later_comparison_that_are_one_are_refused(tmp_path: Path, e
     )
     assert equivox("run", "simulated:random", tmp_path / "letters.yaml", "-o", tmp_path / "run")[0] in (0, 1)
     error = equivox.refused("score", tmp_path / "run", "--compare", "area")
-    assert "`area` holds 'north' and 'North '" in error and "write them alike" in error
+    assert "`area` holds 'north' and 'North '" in error and "write them in one way" in error

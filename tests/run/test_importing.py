@@ -556,7 +556,7 @@ def test_repeats_and_several_tasks(tmp_path: Path, equivox: Cli) -> None:
         (
             lambda told: [*told[:-1], {**told[-1], "gender": "Male"}],
             {},
-            "`gender` holds 'Male' and 'male', which differ in case, space, coding or `.0`: write them alike",
+            "`gender` holds 'Male' and 'male', which differ in case, space, coding or `.0`: write them in one way",
         ),
         (
             lambda told: [{"d1": "Ana", "d2": "Ben", "loc": "moon", "text": "…"}, {"d1": "Ana", "text": "…"}],

@@ -31,8 +31,8 @@ from equivox.tasks.vibe import TASKS as VIBE
 def score_odd(task, samples, options):
     coverage = samples.coverage(samples.has_status("parsed"))
     known = dict(
-        task=task.name, condition=task.condition, dimension=task.dimension, attribute=None, role="outcome", metric="odd",
-        unit="points", coverage=coverage, p=0.5,
+        task=task.name, condition=task.condition, dimension=task.dimension, attribute=None,
+        role="outcome", metric="odd", unit="points", coverage=coverage, p=0.5,
     )
     return RETURNED
 

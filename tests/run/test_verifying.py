@@ -533,7 +533,7 @@ def test_a_models_stored_outputs_are_read_again(
 def test_a_file_that_takes_more_memory_than_any_of_a_run_is_not_read(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("equivox.core.files.LONGEST_DOCUMENT", (run / "scores.json").stat().st_size - 1)
+    monkeypatch.setattr("equivox.core.foreign_files.LONGEST_DOCUMENT", (run / "scores.json").stat().st_size - 1)
     found = verify(run)
     assert found.wrong_files["scores.json"].startswith("damaged: it holds")
     assert found.not_verified[-1].startswith("numbers: nothing is recomputed") and found.numbers == 0

@@ -96,8 +96,8 @@ def test_nothing_frequent_enough_is_undefined():
     [
         ({"groups": []}, "`groups` is empty"),
         ({"values": [["x"]]}, "`values` has 1 entries, `groups` has 4"),
-        ({"values": "xyxy"}, "`values` is the text 'xyxy': give a column"),
-        ({"values": [["x"], {"y": 1}, ["x"], ["y"]]}, "`values` holds a mapping at position 1"),
+        ({"values": "xyxy"}, "`values` is a str: give one column"),
+        ({"values": [["x"], {"y": 1}, ["x"], ["y"]]}, "`values` holds a mapping"),
         ({"values": [["x"], ["y", ["z"]], ["x"], ["y"]]}, r"`values` holds \['z'\] at position 1"),
         ({"groups": ["a", "a", "b", None]}, "`groups` is missing for 1 of 4 responses, first at position 3"),
         ({"groups": ["a", "a", ["b"], "b"]}, r"`groups` holds \['b'\] at position 2"),

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from equivox.core.errors import RunError, StorageError, UsageError, nearest
-from equivox.core.files import refuse_unusable_folder, whole_folder
+from equivox.core.foreign_files import refuse_unusable_folder
 from equivox.core.lazy import datasets
 from equivox.core.media import sha256
 from equivox.core.plain import split_by
@@ -30,7 +30,7 @@ from equivox.dataset_builders import builders
 from equivox.dataset_builders.base import Column, CorpusFacts, published_facts
 from equivox.dataset_builders.corpus import Corpus, Sample, build_folder, builder_of, read_build
 from equivox.dataset_builders.opening import open_corpus
-from equivox.dataset_builders.parquet import write_shards
+from equivox.dataset_builders.parquet import whole_folder, write_shards
 from equivox.integrations.hub.dataset_card import CROISSANT, config_name, croissant, dataset_card, eval_file
 from equivox.run.plan import samples_of
 from equivox.tasks.registry import builtin_tasks, resolve_tasks

@@ -2,7 +2,7 @@
 
 A line is handed to the operating system at once: a kill of the process loses nothing. Against a loss of power a thread
 flushes the journal to disk, at most `sync_seconds` after a line; the writer does not wait for it. Runs store responses
-and annotations this way, and the construction of corpora what it asked of models.
+and annotations this way, and the construction of corpora stores the answers of models.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ class Journal:
         self.path = path
         self.size = 0
         """The size of the file in bytes, 0 before the first record."""
-        self._new = new
-        self._sync_seconds = sync_seconds
+        self._new, self._sync_seconds = new, sync_seconds
         self._descriptor: int | None = None
         self._lock = threading.Lock()
         """Held while the file is flushed, so that it is not closed meanwhile."""
@@ -47,36 +46,36 @@ class Journal:
         Raises StorageError when the disk refuses; what was stored before is whole.
         """
         text = to_json(record)
+        line = b"%08x %b\n" % (zlib.crc32(text), text)
         try:
-            self._write(b"%08x %b\n" % (zlib.crc32(text), text))
+            descriptor = self._open()
+            try:
+                rest = memoryview(line)
+                while rest:
+                    rest = rest[os.write(descriptor, rest) :]
+            except OSError:
+                os.ftruncate(descriptor, self.size)
+                raise
+            self.size += len(line)
+            if self._error is not None:
+                raise self._error
         except OSError as error:
             raise refused(self.path, error) from error
-
-    def _write(self, line: bytes) -> None:
-        if self._descriptor is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            WRITTEN.add(self.path)
-            how = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-            if self._new:
-                how |= os.O_EXCL
-            self._descriptor = os.open(self.path, how, 0o666)
-            # What follows the last whole line is cut off.
-            self.size = self.path.read_bytes().rfind(b"\n") + 1
-            os.ftruncate(self._descriptor, self.size)
-        try:
-            rest = memoryview(line)
-            while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
-        except OSError:
-            os.ftruncate(self._descriptor, self.size)
-            raise
-        self.size += len(line)
-        if self._error is not None:
-            raise self._error
         if self._timer is None:
             self._timer = threading.Timer(self._sync_seconds, self._flush)
             self._timer.name, self._timer.daemon = "equivox-journal", True
             self._timer.start()
+
+    def _open(self) -> int:
+        if self._descriptor is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            WRITTEN.add(self.path)
+            how = os.O_WRONLY | os.O_APPEND | os.O_CREAT | (os.O_EXCL if self._new else 0)
+            self._descriptor = os.open(self.path, how, 0o666)
+            # Half a line that a kill left at the end is cut off.
+            self.size = self.path.read_bytes().rfind(b"\n") + 1
+            os.ftruncate(self._descriptor, self.size)
+        return self._descriptor
 
     def _flush(self) -> None:
         with self._lock:
@@ -99,15 +98,14 @@ class Journal:
         with self._lock:
             descriptor, self._descriptor = self._descriptor, None
             self._timer = self._error = None
-        if descriptor is None:
-            return
-        try:
-            if flush:
-                os.fsync(descriptor)
-        except OSError as error:
-            raise refused(self.path, error) from error
-        finally:
-            os.close(descriptor)
+        if descriptor is not None:
+            try:
+                if flush:
+                    os.fsync(descriptor)
+            except OSError as error:
+                raise refused(self.path, error) from error
+            finally:
+                os.close(descriptor)
 
 
 def read_journal(path: Path) -> list[dict[str, Any]]:

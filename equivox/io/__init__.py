@@ -1,1 +1,0 @@
-"""What is written to disk line by line, so that a kill loses nothing."""
