@@ -21,7 +21,7 @@ from equivox.annotate.merging import as_scored
 from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.coverage import MOST_RARE
 from equivox.core.errors import DamageError, StorageError, UsageError
-from equivox.core.fields import odd_numbers, typed
+from equivox.core.fields import typed
 from equivox.core.files import cache_folder, file_hash, read_document, write_document
 from equivox.core.hashing import digest, seed_of
 from equivox.core.lazy import np, on_one_core
@@ -324,6 +324,16 @@ def tested(
     return replace(test, **_checked(found, what))
 
 
+def _find_impossible(test: PairedValues) -> str | None:
+    """Return which number of a test cannot be true, in words; None if all can."""
+    for name in ("p", "p_exchange", "p_least"):
+        if not (math.isnan(p := getattr(test, name)) or 0 <= p <= 1):
+            return f"has `{name}` {p}: use a probability, or NaN when undefined"
+    if test.ci_low > test.ci_high and not math.isclose(test.ci_low, test.ci_high):  # equal ends may differ by rounding
+        return f"has an interval from `ci_low` {test.ci_low} to `ci_high` {test.ci_high}: the lower end comes first"
+    return f"has {test.n_clusters} clusters" if test.n_clusters < 0 else None
+
+
 def _checked(found: object, what: str) -> dict[str, Any]:
     """Return the fields of a paired test, which may be somebody's; UsageError if it is none, or cannot be true."""
     if not isinstance(found, PairedValues):
@@ -335,7 +345,7 @@ def _checked(found: object, what: str) -> dict[str, Any]:
         raise UsageError(f"{what} gave a wrong field: {error}") from error
     if own.undefined is None and not math.isfinite(own.difference):
         raise UsageError(f"{what} gave no number and no reason; return `PairedValues` with one of them")
-    if (told := odd_numbers(own, ("p", "p_exchange", "p_least"), ("ci",))) is not None:
+    if (told := _find_impossible(own)) is not None:
         raise UsageError(f"{what} {told}")
     return given
 

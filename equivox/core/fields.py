@@ -220,16 +220,3 @@ def _oddities(value: Any) -> Iterator[str]:
 def _short(value: Any, longest: int = 100) -> str:
     text = repr(value)
     return text if len(text) <= longest else f"{text[:longest]}…"
-
-
-def odd_numbers(given: Any, probabilities: Iterable[str], intervals: Iterable[str]) -> str | None:
-    """Return which number of a score or a paired test cannot be true, in words; None if all can."""
-    for name in probabilities:
-        if not (math.isnan(p := getattr(given, name)) or 0 <= p <= 1):
-            return f"has `{name}` {p}: use a probability, or NaN when undefined"
-    for name in intervals:
-        low, high = getattr(given, f"{name}_low"), getattr(given, f"{name}_high")
-        # Equal ends may differ by rounding.
-        if low > high and not math.isclose(low, high):
-            return f"has an interval from `{name}_low` {low} to `{name}_high` {high}: the lower end comes first"
-    return f"has {given.n_clusters} clusters" if given.n_clusters < 0 else None

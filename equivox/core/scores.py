@@ -6,22 +6,18 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from functools import cached_property
+from typing import Annotated, Any, Literal, get_args
 
 from annotated_types import Ge, Gt, Le
-from pydantic import BeforeValidator, ConfigDict, PlainSerializer
-from pydantic import dataclasses as checked
+from pydantic import BeforeValidator, PlainSerializer
 
 from equivox.core.attributes import Role
 from equivox.core.coverage import MOST_RARE, STAGES, Coverage
 from equivox.core.errors import UsageError, nearest
-from equivox.core.fields import read_fields
+from equivox.core.fields import adapter, checked, read_fields
 from equivox.core.notes import LEVEL as LEVEL
 from equivox.core.notes import Note, NoteCode, as_note
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
 
 NAN = math.nan
 
@@ -45,6 +41,7 @@ def distance_interval(low: float, high: float, target: float = 0.0) -> tuple[flo
     return 0.0 if low <= target <= high else min(ends), max(ends)
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class ScoringOptions:
     """Options of the scoring; part of the manifest.
@@ -125,8 +122,6 @@ Remark = Annotated[Note, BeforeValidator(as_note)]
 """A note; a text becomes one with the code `remark`."""
 UNKNOWN: Interval = (NAN, NAN)
 
-_CHECKED = ConfigDict(strict=True, extra="forbid", arbitrary_types_allowed=True)
-
 
 @dataclass(frozen=True, kw_only=True)
 class LargestShift:
@@ -150,7 +145,8 @@ _TOO_MANY = (NoteCode.RARE_VALUES, NoteCode.OTHER_VALUES)
 """The codes of notes that hide a difference if their share is large."""
 
 
-@checked.dataclass(frozen=True, kw_only=True, config=_CHECKED)
+@checked
+@dataclass(frozen=True, kw_only=True)
 class Score:
     """One number with its evidence.
 
@@ -331,7 +327,7 @@ class Score:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the score as plain JSON values; NaN becomes None."""
-        return dict(_adapter().dump_python(self, mode="json"))
+        return dict(adapter(Score).dump_python(self, mode="json"))
 
     def as_row(self) -> dict[str, Any]:
         """Return the score as one row of plain values for a table; intervals and counts have columns of their own."""
@@ -351,14 +347,8 @@ class Score:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Score:
         """Return the score that `as_dict` wrote; ValidationError for a field that is missing or of another type."""
-        return _adapter().validate_json(json.dumps(record))
-
-
-@cache
-def _adapter() -> TypeAdapter[Score]:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(Score)
+        score: Score = adapter(Score).validate_json(json.dumps(record))
+        return score
 
 
 def left_out_of(mean: Score, scores: Iterable[Score]) -> list[Score]:
