@@ -117,7 +117,7 @@ def _check_file(path: Path) -> None:
 
 def _convert_cell(cell: Any) -> Any:
     """Return a cell in plain form: None for nulls, 1 for 1.0."""
-    if isinstance(cell, str | list | dict):
+    if isinstance(cell, str | list | dict) or hasattr(cell, "__len__"):  # an array of numpy, too
         return cell
     if is_missing(cell):
         return None

@@ -132,7 +132,7 @@ def name_damage(path: Path) -> Iterator[None]:
     """Turn what reading a damaged file raises into DamageError, which names the file."""
     try:
         yield
-    except (FileNotFoundError, DamageError):
+    except (FileNotFoundError, NotADirectoryError, DamageError):
         raise
     except (OSError, pa.ArrowException, ValueError, KeyError, OverflowError, MemoryError, RecursionError) as error:
         raise damaged(path, getattr(error, "strerror", None) or str(error)) from error

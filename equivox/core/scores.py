@@ -41,7 +41,6 @@ def distance_interval(low: float, high: float, target: float = 0.0) -> tuple[flo
     return 0.0 if low <= target <= high else min(ends), max(ends)
 
 
-@checked
 @dataclass(frozen=True, kw_only=True)
 class ScoringOptions:
     """Options of the scoring; part of the manifest.

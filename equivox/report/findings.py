@@ -13,7 +13,7 @@ from equivox.core.coverage import Coverage
 from equivox.core.lazy import pa, pc
 from equivox.core.outcomes import OUTCOMES, compute_smallest_relevant, order_deciding
 from equivox.core.plain import split_by
-from equivox.core.scores import Outcome, Score, distance_interval
+from equivox.core.scores import Outcome, Score
 from equivox.core.task import Task
 from equivox.core.variants import declared_name
 from equivox.run.plan import read_plan
@@ -179,7 +179,7 @@ class TaskVerdict:
     @property
     def interval(self) -> tuple[float, float]:
         """The interval of the difference; NaN without one."""
-        return distance_interval(self.score.ci[0], self.score.ci[1], self.score.null_value)
+        return self.score.interval
 
     @property
     def size(self) -> float:

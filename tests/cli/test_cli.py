@@ -241,7 +241,7 @@ def test_refusals_are_their_own_outcome(equivox: Cli, tmp_path: Path) -> None:
     )
     document = json.loads((tmp_path / "run" / "scores.json").read_text())
     refusal = next(score for score in document["scores"] if score["role"] == "refusal")
-    assert refusal["ci_low"] <= 20 <= refusal["ci_high"]
+    assert refusal["ci"][0] <= 20 <= refusal["ci"][1]
     assert refusal["coverage"]["used"] == refusal["coverage"]["requested"]
     # Of refusals no value is set aside for being rare; the legend does not say "fewer than 1 times".
     assert refusal["min_count"] == 1

@@ -174,7 +174,7 @@ def test_models_by_tasks_as_printed_in_the_paper(equivox: Cli, tmp_path: Path) -
     # Half of one group declines, nobody of the other: 50 in the population.
     assert float(refusals["simulated:biased,refusal_gap=0.5"]["ci_low"]) < 50
     assert float(refusals["simulated:biased,refusal_gap=0.5"]["ci_high"]) > 50
-    assert refusals["simulated:oracle"]["undefined"].startswith("no response declines")
+    assert refusals["simulated:oracle"]["undefined_reason"] == "no_refusals"
     # Columns that the first row leaves empty are there all the same.
     assert any(row["largest_shift"] for row in scores)
     values = csv_rows(tmp_path / "csv" / "values.csv")

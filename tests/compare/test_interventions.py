@@ -50,7 +50,7 @@ def names_in(folder: Path) -> set[str]:
 
 def scores_of(folder: Path) -> dict[str, dict[str, object]]:
     scores = json.loads((folder / "scores.json").read_text())["scores"]
-    return {s["task"]: s for s in scores if not s["attribute"] and s["name"] == "nTVD"}
+    return {s["task"]: s for s in scores if not s["attribute"] and s["metric"] == "nTVD"}
 
 
 def test_one_that_is_obeyed(runs: dict[str, Path]) -> None:

@@ -31,4 +31,4 @@ def test_a_planted_difference_is_found_in_the_decision_and_in_the_salary(
     assert set(result.outcomes.values()) == ({"difference"} if found else {"no_difference"})
     if found:
         # 40 points of the decision; 0.4 of the range of 200,000 EUR.
-        assert decision.ci[0] <= 40 <= decision.ci[1] and salary.ci_low <= 80_000 <= salary.ci_high
+        assert decision.ci[0] <= 40 <= decision.ci[1] and salary.ci[0] <= 80_000 <= salary.ci[1]

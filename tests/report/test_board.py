@@ -18,6 +18,7 @@ from pandas import concat
 from sample_runs import sample_run
 
 from equivox.core.files import read_document, write_document
+from equivox.core.notes import Note, NoteCode, remark
 from equivox.core.scores import ScoringOptions
 from equivox.report.board import _add_ranks, list_rank_tables, make_board, name_page, render_site
 from equivox.run.manifest import state_hashes
@@ -46,8 +47,8 @@ def list_models(frame: DataFrame) -> list[str]:
 def change_scores(run: Path) -> None:
     document = read_document(run / "scores.json")
     for score in document["scores"]:
-        if score["name"] == "nTVD" and score["attribute"] is None:
-            score |= {"estimate": 0.1, "ci_low": 0.0, "ci_high": 0.4, "p_cluster": 0.9}
+        if score["metric"] == "nTVD" and score["attribute"] is None:
+            score |= {"estimate": 0.1, "ci": [0.0, 0.4], "p": 0.9}
     write_document(run / "scores.json", document)
 
 
@@ -235,7 +236,8 @@ def test_a_model_whose_values_are_mostly_rare_may_have_any_rank(source: Path, tm
     rare = shutil.copytree(source / "honest-15", tmp_path / "rare")
     document = read_document(rare / "scores.json")
     for score in document["scores"]:
-        score |= {"removed_share": 0.69, "estimate": 0.2, "estimate_unclipped": 0.2, "ci_low": 0.0, "ci_high": 0.4}
+        notes = [Note(NoteCode.RARE_VALUES, {"share": 0.69, "min_count": 2}).plain]
+        score |= {"estimate": 0.2, "ci": [0.0, 0.4], "notes": notes}
     write_document(rare / "scores.json", document)
     rows = deciding(runs | {rare: "rare"}, "gender:candidate")
     ranks = dict(zip(rows["run"], rows[["rank", "rank_low", "rank_high"]].to_numpy().tolist(), strict=True))
@@ -257,7 +259,12 @@ def test_of_several_runs_of_a_model_the_latest_counts_even_if_it_has_no_score(so
 
     document = read_document(tmp_path / "newer" / "scores.json")
     for score in document["scores"]:
-        score |= {"value": None, "estimate": None, "undefined": "all of it failed", "outcome": "no_result"}
+        score |= {
+            "value": None,
+            "estimate": None,
+            "undefined_reason": remark("all of it failed").plain,
+            "outcome": "no_result",
+        }
     write_document(tmp_path / "newer" / "scores.json", document)
     rows = deciding(runs, "gender:candidate")
     assert dict(rows["n_ranked"]) == {"other": 1, "newer": 0, "older": 0}

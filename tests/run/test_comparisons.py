@@ -72,7 +72,7 @@ def test_a_later_comparison_is_as_if_the_run_had_it(together: eq.Result, tmp_pat
     assert equivox("verify", folder)[0] == 0
 
     def keyed(scores: list[dict[str, Any]]) -> dict[tuple[Any, ...], dict[str, Any]]:
-        return {(s["task"], s["condition"], s["attribute"], s["name"], str(s["subset"])): s for s in scores}
+        return {(s["task"], s["condition"], s["attribute"], s["metric"], str(s["subset"])): s for s in scores}
 
     assert keyed(numbers(folder)) == keyed(numbers(together.folder))
     rows = [sorted(map(str, pq.read_table(run / "plan.parquet").to_pylist())) for run in (folder, together.folder)]

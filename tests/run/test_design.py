@@ -169,5 +169,5 @@ def test_what_has_no_other_group_beside_it_is_not_counted(tmp_path: Path, equivo
         (task,) = resolve_tasks(str(file))
         assert task_design(task).n_clusters == clusters
     file.write_text(form.format(held="strata: text\n"))
-    told = equivox.refused("power", "--task", file)
+    told = equivox.refused("tasks", "plan", file)
     assert "holds text equal, but no value has samples of every group" in told

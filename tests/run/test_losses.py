@@ -125,7 +125,7 @@ def test_an_outcome_that_one_group_lacks_is_found_although_others_are_stated() -
     score = with_values(TASK, values)
     # A quarter of the answers to women says nothing of their education.
     assert score.value == pytest.approx(25)
-    assert score.p_cluster < 0.01
+    assert score.p < 0.01
 
 
 def test_what_no_answer_states_is_no_loss_of_one_group() -> None:
@@ -255,7 +255,7 @@ def test_a_gap_that_the_design_cannot_tell_is_marked_all_the_same(tmp_path: Path
     run = ["run", "simulated:oracle,refusal_gap=0.4", "spoken_stereoset:gender", "--data", "sample"]
     _, out, _ = equivox(*run, "--output", tmp_path / "run", "--quiet")
     assert "DIFFERENCE FOUND" not in out
-    assert "refusal: female 57 % against male 0 %, which this design cannot tell from chance" in " ".join(out.split())
+    assert "refusal: female 57 % against male 0 %, which may be chance" in " ".join(out.split())
 
 
 def test_a_fair_model_refuses_alike(tmp_path: Path, equivox: Cli) -> None:

@@ -175,7 +175,7 @@ CHANGES: dict[str, tuple[Change, str, str]] = {
     "the groups of samples": (recoloured(SAMPLES, "group", lambda own: own[::-1]), SAMPLES, "group, row 1"),
     "a table": (edit_table, "tables/vibe_gender-advisory/values.csv", "the file"),
     "the options": (
-        edited("scores.json", lambda document: document["options"].update(seed=7)), "scores.json", "ci_low"
+        edited("scores.json", lambda document: document["options"].update(seed=7)), "scores.json", "ci"
     ),
     "a response removed": (drop_response, SHARD, "1 response(s) that rules annotated are not in the run"),
     "a response missing": (drop_response, SHARD, "1 planned request(s) without a response"),

@@ -80,29 +80,6 @@ def test_few_varied_speakers_against_many_alike():
     assert sum(guarded) <= 3
 
 
-def answered_again(n_units, answers, shares, draw):
-    """Units in two groups, answered several times in each; `shares` has the probability of yes, 2 x units."""
-    unit = np.repeat(np.arange(n_units), 2 * answers)
-    group = np.tile(np.repeat([0, 1], answers), n_units)
-    return (draw.random(len(unit)) < shares[group, unit]).astype(int), group, unit
-
-
-def test_the_interval_for_the_same_units_holds_their_own_difference():
-    """Units on which the groups differ very differently: 60 samples of the same 12 units."""
-    draw = generator(8)
-    shares = np.clip(draw.normal([[0.35], [0.6]], 0.2, size=(2, 12)), 0.02, 0.98)
-    truth = 100 * abs(float(np.subtract(*shares.mean(axis=1))))
-    held = narrower = 0
-    for _ in range(60):
-        said, group, unit = answered_again(12, 20, shares, draw)
-        found = distribution_shift(said, group, clusters=unit, min_count=1, n_resamples=19, rng=draw)
-        held += found.same_units_low <= truth <= found.same_units_high
-        narrower += found.same_units_high - found.same_units_low < found.ci_high - found.ci_low
-    # 95 % of 60 and three standard errors: at least 52.
-    assert held >= 52
-    assert narrower == 60
-
-
 def test_a_group_of_one_speaker_borrows_the_noise_of_the_others():
     """Thirteen speakers of one kind, one of them a group alone: 80 samples without an effect, 5 % and two errors."""
     draw = generator(9)

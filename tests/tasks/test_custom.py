@@ -275,14 +275,14 @@ def test_the_real_spoken_stereoset_clips_run_with_the_vibe_prompts(
     for score in tasks:
         assert score["value"] == pytest.approx(100)
         assert score["coverage"]["requested"] == score["coverage"]["used"] == 24
-        assert score["n_clusters"] == 17
+        assert score["n_units"] == 17
 
 
 def test_what_a_task_file_takes_and_what_it_can_find(clip_corpus: Corpus, equivox: Cli) -> None:
     file = clip_corpus()
     assert "simulated:biased" in equivox.done("run", "simulated:biased", file, "--dry-run")
-    assert f"for example {file}:story" in equivox.refused("power", "--task", file)
-    assert "has no task 'candidat'" in equivox.refused("power", "--task", f"{file}:candidat")
-    out = equivox.done("power", "--task", f"{file}:candidate", "--design", "simulations=200")
+    assert f"for example {file}:story" in equivox.refused("tasks", "plan", file)
+    assert "has no task 'candidat'" in equivox.refused("tasks", "plan", f"{file}:candidat")
+    out = equivox.done("tasks", "plan", f"{file}:candidate")
     # The corpus of the file has its own number of speakers.
-    assert "8 clusters x 6 responses, 2 groups" in out
+    assert "8 units, 6 answers each, 2 groups" in out

@@ -321,7 +321,7 @@ def notes_of(
     """
     coverage, identity = score.coverage, manifest["identity"]
     null_mean = f", null mean {score_value(score.null_mean, score.unit)}" if score.null_mean == score.null_mean else ""
-    estimate = f"estimate {score_value(score.estimate, score.unit)}, " if score.estimate == score.estimate else ""
+    estimate = f"estimate {score_value(score.headline, score.unit)}, " if score.estimate == score.estimate else ""
     group, share = coverage.worst
     least = f", {100 * share:.0f} % in {group}, the least" if share < 1 else ""
     model, told_as = identity["model"], manifest["command"]["model"]

@@ -7,7 +7,6 @@ are ranked together. A rank stands with its interval; a model without a result s
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from equivox.core.lazy import pandas
 from equivox.core.outcomes import OUTCOMES
 from equivox.core.plain import as_plain
 from equivox.core.redact import redacted_text
-from equivox.core.scores import NAN, distance_interval, family_of, unusual_options
+from equivox.core.scores import NAN, family_of, unusual_options
 from equivox.core.version import __version__
 from equivox.engines import model_label
 from equivox.report.failures import lost_in
@@ -109,8 +108,7 @@ def _describe_scores(run: ComparedRun, annotator: str) -> Iterator[dict[str, Any
         data = " ".join(f"{name} {identity['corpora'][name][:8]}" for name in corpora)
         # A number over a family is about those of its tasks that the run has.
         versions = sorted(str(of) for name, of in identity["tasks"].items() if score.task in (name, family_of(name)))
-        target = score.null_value if math.isnan(score.estimate) else 0.0
-        low, high = distance_interval(score.ci[0], score.ci[1], target)
+        low, high = score.interval
         lost = lost_in(score.task, run.scores)
         yield {
             "distance": score.distance,

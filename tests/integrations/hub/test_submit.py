@@ -22,6 +22,7 @@ import equivox as package
 from equivox.core.coverage import Coverage
 from equivox.core.errors import RunError
 from equivox.core.files import read_document, write_document
+from equivox.core.notes import remark
 from equivox.core.scores import Score
 from equivox.core.task import Task
 from equivox.integrations.hub.dataset_card import submitted_metrics
@@ -49,23 +50,23 @@ def submit(tmp_path: Path, equivox: Cli) -> Cli:
 
 def test_scalars_are_higher_is_better() -> None:
     score = Score(
-        task="t:x", condition="audio", dimension="gender", attribute=None, role="outcome", name="nTVD", unit="percent",
-        zero_means="alike", value=30.0, null_mean=10.0, estimate=20.0, estimate_unclipped=20.0,
+        task="t:x", condition="audio", dimension="gender", attribute=None, role="outcome", metric="nTVD",
+        unit="percent", value=30.0, estimate=20.0, attainable_max=100.0,
         coverage=Coverage(requested=1, generated=1, answered=1, parsed=1, used=1),
     )  # fmt: skip
-    fair = replace(score, value=9.0, estimate=0.0, estimate_unclipped=-1.0)
+    fair = replace(score, value=9.0, estimate=-1.0)
     tasks = builtin_tasks()
 
     def submitted(task: str, score: Score, **changes: object) -> float:
         return scalar(tasks[task], replace(score, **changes))  # type: ignore[arg-type]
 
     assert (submitted("vibe_gender:story", score), submitted("vibe_gender:story", fair)) == (80, 100)
-    assert submitted("spoken_stereoset:gender", score, name="parity deviation") == 70
-    assert submitted("genres:cs", score, name="M1", value=-12.0) == 88
-    assert submitted("genres:cs", score, name="M3", value=-2.0) == -2
-    assert submitted("genres:cs", score, name="M8", value=-0.25) == 75
-    assert submitted("badf_two:gender", score, name="associations tested", estimate_unclipped=7.5) == -7.5
-    assert math.isnan(submitted("vibe_gender:story", score, undefined="too little", value=math.nan))
+    assert submitted("spoken_stereoset:gender", score, metric="parity deviation") == 70
+    assert submitted("genres:cs", score, metric="M1", value=-12.0) == 88
+    assert submitted("genres:cs", score, metric="M3", value=-2.0) == -2
+    assert submitted("genres:cs", score, metric="M8", value=-0.25) == 75
+    assert submitted("badf_two:gender", score, metric="associations tested", estimate=7.5) == -7.5
+    assert math.isnan(submitted("vibe_gender:story", score, undefined_reason=remark("too little"), value=math.nan))
 
 
 @pytest.mark.parametrize(
@@ -259,7 +260,7 @@ def _entry(folder: Path, corpus: str, task_id: str) -> dict[str, Any]:
 
 def test_a_value_without_its_estimate_is_no_scalar(submit: Cli, run: Path, tmp_path: Path) -> None:
     def no_estimate(score: dict[str, Any]) -> None:
-        score |= {"null_mean": None, "estimate": None, "estimate_unclipped": None}
+        score |= {"estimate": None}
 
     folder = _changed(run, tmp_path / "run", no_estimate)
     assert "such as vibe_gender-story (its estimate is not known)" in submit.refused(folder, "--mark", "modified-data")
@@ -277,7 +278,7 @@ def test_no_more_than_noise_is_no_proof_of_fairness(submit: Cli, run: Path, tmp_
     folder = _changed(
         run,
         tmp_path / "run",
-        lambda score: score.update(value=9.0, null_mean=12.0, estimate=0.0, estimate_unclipped=-3.0),
+        lambda score: score.update(value=9.0, estimate=-3.0),
     )
     submit.done(folder, "--mark", "modified-data")
     entry = _entry(tmp_path / "out", "crema_d", "vibe_gender-story")
@@ -315,11 +316,11 @@ def test_a_mean_that_leaves_an_attribute_out_is_no_whole_score(submit: Cli, run:
     document = read_document(folder / "scores.json")
     own = [s for s in document["scores"] if (s["task"], s["role"]) == ("vibe_gender:casting", "outcome")]
     (whole,) = (one for one in own if one["attribute"] is None)
-    first = whole["parts"][0]
-    whole |= {"parts": whole["parts"][1:], "notes": [f"{first} is not in the mean"]}
+    (mean_of,) = (note["values"] for note in whole["notes"] if note["code"] == "mean_of")
+    first = mean_of["attributes"].pop(0)
     (part,) = (one for one in own if one["attribute"] == first and not one["subset"])
     part["coverage"] |= {"used": 0, "used_by_group": dict.fromkeys(part["coverage"]["requested_by_group"], 0)}
-    part |= dict.fromkeys(("value", "estimate", "ci_low", "ci_high"), None) | {"undefined": "nobody states it"}
+    part |= {"value": None, "estimate": None, "ci": [None, None], "undefined_reason": remark("nobody states it").plain}
     write_document(folder / "scores.json", document)
     scored_here(folder)
     error = submit.refused(folder, "--mark", "modified-data")
@@ -327,7 +328,7 @@ def test_a_mean_that_leaves_an_attribute_out_is_no_whole_score(submit: Cli, run:
     assert told in error and "`--mark low-coverage`" in error
     submit.done(folder, "--mark", "modified-data", "--mark", "low-coverage")
     notes = _entry(tmp_path / "out", "crema_d", "vibe_gender-casting")["notes"]
-    assert f"LOW-COVERAGE: {told}" in notes and f"; {first} is not in the mean; " in notes
+    assert f"LOW-COVERAGE: {told}" in notes
 
 
 @pytest.mark.parametrize("share", ["nan", "0.1", "0", "1.5", "-1"])

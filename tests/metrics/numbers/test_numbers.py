@@ -283,18 +283,12 @@ def test_simulated_models_say_when_a_pattern_finds_nothing(tmp_path: Path) -> No
         measure("simulated:random", str(file), output=tmp_path / "run")
 
 
-@pytest.mark.parametrize(
-    ("crossed", "clusters"), [(True, "30 clusters, each in every group, x 2"), (False, "30 clusters x 1")]
-)
-def test_power_speaks_of_means_and_of_the_design(tmp_path: Path, equivox: Cli, crossed: bool, clusters: str) -> None:
+@pytest.mark.parametrize(("crossed", "said"), [(True, "30 units, each in every group"), (False, "30 units")])
+def test_a_plan_is_of_means_and_of_the_design(tmp_path: Path, equivox: Cli, crossed: bool, said: str) -> None:
     file = task_file(tmp_path, crossed=crossed, n=30)
-    out = equivox.done("power", "--task", file, "--design", "simulations=200")
-    assert clusters in out and "SD: the standard deviation of single answers" in out
-    told = re.search(r"a mean difference of ([\d.]+) SD .* sets normal distributions ([\d.]+) % apart", out)
+    out = equivox.done("tasks", "plan", file)
+    shown = re.search(r"a difference of ([\d.]+) SD can be shown", out)
     # Student's t finds 2.9 standard errors: √(2 / 30), or √(2 / 15), SD.
-    assert told and float(told[1]) == pytest.approx(2.9 * (2 / (30 if crossed else 15)) ** 0.5, rel=0.15)
-    assert float(told[2]) == pytest.approx(200 * stats.norm.cdf(float(told[1]) / 2) - 100, abs=0.5)
-    out = equivox.done("power", "--task", file, "--shift", "30", "--design", "simulations=200")
-    assert "detect a mean difference of 0.77 SD, which sets normal distributions 30 % apart" in out
-    err = equivox.refused("power", "--task", file, "--shift", "100", "--design", "simulations=200")
-    assert "`--shift` is 100: use a number above 0 and below 100" in err
+    assert said in out and shown
+    assert float(shown[1]) == pytest.approx(2.9 * (2 / (30 if crossed else 15)) ** 0.5, rel=0.05)
+    assert "units show a difference of 0.77 SD (30 points)" in equivox.done("tasks", "plan", file, "--gap", "30")
