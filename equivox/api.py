@@ -125,7 +125,7 @@ class Result:
         ----------
         table
             `scores`: a row per score, of tasks, attributes and breakdowns; undefined numbers are NaN, the reason is in
-            `undefined`. `responses`: a row per planned request with its group, cluster and stratum, its `status`
+            `undefined_reason`. `responses`: a row per planned request with its group, cluster and stratum, its `status`
             (parsed, refused, empty, unparsed, failed or missing), the text, and for each attribute a column with lists
             of the annotated values.
 
@@ -135,7 +135,9 @@ class Result:
             The table, which always has rows.
         """
         if table == "scores":
-            return pandas.DataFrame([score.as_row() for score in self.scores])
+            from equivox.core.scores import COLUMNS
+
+            return pandas.DataFrame([score.as_row() for score in self.scores])[list(COLUMNS)]
         if table == "responses":
             return self._responses()
         raise UsageError(

@@ -251,7 +251,7 @@ def _explain_lack(run: ComparedRun, score: Score | None, task: str, level: float
         return f"{share:.0%} of the answers of {run.model}{about} were used, at least {MIN_COVERAGE:.0%} are needed"
     if (alike := run.alike(task)) > MOST_RARE * score.n_units:
         return f"{alike} of {score.n_units} units of {run.model} were asked what another one was"
-    for note in () if score.found else score.hiding:
+    for note in score.omitted:
         # Chance finds differences within items in one of 20 nights; the level allows for all tests of the gate.
         if note.code != NoteCode.WITHIN_ITEMS or note.values["p"] <= level:
             return note_about(run.model, note)

@@ -150,7 +150,7 @@ def rank_all(comparison: Comparison, tests: Sequence[PairedTest]) -> list[Rank]:
     hidden = {
         (task, score.metric, run.model)
         for run, score in every
-        if score.is_whole and score.hidden_by
+        if score.is_whole and score.omitted
         for task in (score.task, f"{score.family}: {OVERALL}")
     }
     tests = [t for t in tests if not hidden & {(t.task, t.metric, model) for model in (t.model_a, t.model_b)}]

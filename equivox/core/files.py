@@ -10,6 +10,7 @@ import ctypes
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -224,7 +225,8 @@ def file_hash(path: Path) -> str:
 
 
 def path_ends(paths: Sequence[Path]) -> list[str]:
-    """Return the fewest last parts of the paths that tell them apart; no two are the same place."""
+    """Return the fewest last parts of each path that no other one ends with; no two are the same place."""
     parts = [path.resolve().parts for path in paths]
-    ends = ([own[-n:] for own in parts] for n in range(1, max(map(len, parts)) + 1))
-    return [Path(*end).as_posix() for end in next(ends_of for ends_of in ends if len({*ends_of}) == len(parts))]
+    ends = [[own[-n:] for n in range(1, len(own) + 1)] for own in parts]
+    taken = Counter(end for own in ends for end in own)
+    return [Path(*next(end for end in own if taken[end] == 1)).as_posix() for own in ends]

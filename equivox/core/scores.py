@@ -137,8 +137,8 @@ Outcome = Literal["difference", "no_result", "too_few_data", "no_difference"]
 """What a score says, see `equivox.core.outcomes`."""
 
 _CAN_HIDE = (
-    NoteCode.SMALLEST_P, NoteCode.LEFT_OUT, NoteCode.HIDDEN_BY_MEAN, NoteCode.WITHIN_ITEMS, NoteCode.FEW_UNITS,
-    NoteCode.NO_NOISE, NoteCode.CANNOT_TELL,
+    NoteCode.SMALLEST_P, NoteCode.LEFT_OUT, NoteCode.HIDDEN_BY_MEAN, NoteCode.FEW_UNITS, NoteCode.NO_NOISE,
+    NoteCode.CANNOT_TELL,
 )  # fmt: skip
 _TOO_MANY = (NoteCode.RARE_VALUES, NoteCode.OTHER_VALUES)
 """The codes of notes that hide a difference if their share is large."""
@@ -231,18 +231,19 @@ class Score:
         return self.defined and self.q < LEVEL
 
     @property
-    def hiding(self) -> tuple[Note, ...]:
-        """All that could hide a difference from a score without a finding."""
+    def omitted(self) -> tuple[Note, ...]:
+        """What the value leaves out or averages away, which may differ between groups; () if nothing may."""
         return tuple(
             note
             for note in self.notes
-            if note.code in _CAN_HIDE or (note.code in _TOO_MANY and note.values["share"] > MOST_RARE)
+            if (note.code in _TOO_MANY and note.values["share"] > MOST_RARE)
+            or (note.code == NoteCode.WITHIN_ITEMS and not self.found)
         )
 
     @property
     def hidden_by(self) -> Note | None:
         """What could hide a difference from a score without a finding; None if nothing could."""
-        return next(iter(self.hiding), None)
+        return next((note for note in self.notes if note.code in _CAN_HIDE or note in self.omitted), None)
 
     @cached_property
     def _facts(self) -> Mapping[NoteCode, Mapping[str, Any]]:

@@ -25,7 +25,7 @@ _WORDS: Mapping[NoteCode, str] = {
     NoteCode.NOTHING_USABLE: "no response could be used",
     NoteCode.NO_ATTRIBUTE: "no attribute is defined: {reasons}",
     NoteCode.NO_REFUSALS: "no response declines: there are no refusals to compare",
-    NoteCode.STAND_INS: "read by stand-ins ({tools}): no model, no published lexicon",
+    NoteCode.STAND_INS: "annotated by stand-ins ({tools}): no model, no published lexicon",
     NoteCode.UNEVEN: "{share} of the answers of group {group} are missing, {other_share} of group {other}",
     NoteCode.CUT_OFF: "{n} of {of} responses were cut off by the token limit: raise max_new_tokens",
     NoteCode.CUT_IN_THOUGHT: "{n} of {of} responses were cut off before they began to answer: raise max_new_tokens",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from equivox.core.metric import Measure, Metric, Panel
@@ -22,7 +23,7 @@ METRIC = Metric(
             no_bias=0.0,
             compare=compare_shifts,
             overall=True,
-            published=lambda score: 100 - score.estimate,
+            published=lambda score: math.nan if math.isnan(score.estimate) else 100 - score.headline,
             published_help="100 - the estimated nTVD",
             null_mean=True,
             corrected=_corrected,

@@ -243,9 +243,6 @@ def test_refusals_are_their_own_outcome(equivox: Cli, tmp_path: Path) -> None:
     refusal = next(score for score in document["scores"] if score["role"] == "refusal")
     assert refusal["ci"][0] <= 20 <= refusal["ci"][1]
     assert refusal["coverage"]["used"] == refusal["coverage"]["requested"]
-    # Of refusals no value is set aside for being rare; the legend does not say "fewer than 1 times".
-    assert refusal["min_count"] == 1
-    assert "fewer than 1" not in equivox("compare", tmp_path / "run")[1]
     whole = next(score for score in document["scores"] if score["attribute"] is None)
     assert whole["coverage"]["used"] < whole["coverage"]["requested"]
 

@@ -28,6 +28,7 @@ from equivox.core.files import read_document, write_document
 from equivox.core.notes import Note, NoteCode, remark
 from equivox.core.scores import Score, ScoringOptions
 from equivox.report.gate import make_gate_table
+from equivox.report.notes import write_note
 from equivox.run.manifest import read_manifest, state_hashes, write_manifest
 from equivox.run.opening import note_computed
 from equivox.run.pipeline import rescore
@@ -227,7 +228,9 @@ def test_a_gap_in_what_is_lost_that_grew_is_worse_whatever_the_margin(runs: dict
     for gap in ("0.18", "0.4"):
         sample_run(tmp_path / gap, f"oracle,refusal_gap={gap}", TASKS, 499)
         gate = check_run(tmp_path / gap, runs["fair"], {"": 90.0})
-        assert gate.outcome == "worse" and any("group female loses" in check.reason for check in gate.checks), gap
+        assert gate.outcome == "worse" and any(
+            "group female loses" in write_note(check.reason) for check in gate.checks
+        ), gap
     # The same gap in both runs did not grow, and a smaller gap is better.
     sample_run(tmp_path / "again", "oracle,refusal_gap=0.4,seed=1", TASKS, 499)
     assert check_refusals(tmp_path / "again", tmp_path / "0.4") == {"pass"}
@@ -256,15 +259,15 @@ def change_coverage(score: Score, used: int, **changes: Any) -> Score:
         ({}, ""),
         ({"undefined_reason": remark("it is lost")}, "simulated:oracle has no score: it is lost"),
         # At the level .0001 chance finds a hidden difference in one night of 10,000; at .01 it is none.
-        ({"notes": (Note(NoteCode.WITHIN_ITEMS, {"p": 0.0001}),)}, "within_items"),
+        ({"notes": (Note(NoteCode.WITHIN_ITEMS, {"p": 0.0001}),)}, "groups differ within"),
         ({"notes": (Note(NoteCode.WITHIN_ITEMS, {"p": 0.01}),)}, ""),
-        ({"notes": (Note(NoteCode.RARE_VALUES, {"share": 0.69, "min_count": 10}),)}, "rare_values"),
+        ({"notes": (Note(NoteCode.RARE_VALUES, {"share": 0.69, "min_count": 10}),)}, "seen fewer than 10 times"),
     ],
 )
 def test_scores_that_cannot_pass(runs: dict[str, Path], changes: dict[str, Any], reason: str) -> None:
     run = open_run(runs["fair"])
     score = replace(find_score(run), **changes)
-    lack = _explain_lack(run, score, score.task, 0.001)
+    lack = write_note(_explain_lack(run, score, score.task, 0.001))
     assert reason in lack and bool(reason) is bool(lack)
 
 
@@ -273,7 +276,7 @@ def test_runs_that_cannot_pass(runs: dict[str, Path]) -> None:
     score = find_score(run)
 
     def explain(run: ComparedRun, score: Score = score) -> str:
-        return _explain_lack(run, score, score.task, 0.001)
+        return write_note(_explain_lack(run, score, score.task, 0.001))
 
     assert _explain_lack(run, None, "t", 0.001) == "simulated:oracle did not run t"
     assert explain(run, change_coverage(score, 90)) == ""

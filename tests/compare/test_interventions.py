@@ -57,7 +57,7 @@ def test_one_that_is_obeyed(runs: dict[str, Path]) -> None:
     scores = scores_of(runs["obeys"])
     for task in TASKS.split(","):
         # Planted: 40 without the system prompt, 0 with it.
-        assert scores[task]["q"] < 0.05 and scores[task]["ci_low"] < 40 < scores[task]["ci_high"]  # type: ignore[operator]
+        assert scores[task]["q"] < 0.05 and scores[task]["ci"][0] < 40 < scores[task]["ci"][1]  # type: ignore[index, operator]
         assert scores[f"{task}@system=fair"]["q"] > 0.05  # type: ignore[operator]
     tests = found_in(runs["obeys"])
     for task in (*TASKS.split(","), "vibe_gender: all tasks"):

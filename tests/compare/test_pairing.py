@@ -108,7 +108,7 @@ def test_values_that_are_rare_for_one_model_alone_do_not_bring_it_nearer(runs: S
 
     def with_rare(share: float) -> PairedTest:
         rare = Note(NoteCode.RARE_VALUES, {"share": share, "min_count": 2})
-        scores = [replace(score, notes=(rare,)) for score in own.scores]
+        scores = [replace(score, notes=(rare, *score.notes)) for score in own.scores]
         opened = open_runs(replace(comparison, runs=[replace(own, scores=scores), other]))
         # Tests of runs that did not change are kept: each share gets a number of resamples of its own.
         tests = paired_tests(opened, n_resamples=int(100 * share) + 100)

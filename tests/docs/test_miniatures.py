@@ -10,6 +10,7 @@ from docs_pages import DOCS, blocks, commands
 
 from equivox.compare.papers import TableRun, fill_tables
 from equivox.configs.published import published_names
+from equivox.report.notes import write_note
 
 
 @pytest.mark.parametrize("paper", published_names())
@@ -35,7 +36,7 @@ def test_a_paper_in_miniature(paper: str, equivox: Cli, tmp_path: Path, monkeypa
         if name == "figure_6":  # two thirds of the evaluators cannot agree where there is one
             continue
         assert any(cell.measured and cell.undefined is None for cell in table.cells.itertuples()), name
-        remarks = " ".join(table.remarks)
+        remarks = " ".join(map(write_note, table.remarks))
         assert "the embedded sample" in remarks and "annotated by rules" in remarks
         assert ("stand-ins, comparable with nothing else" in remarks) is (paper == "genres")
         assert (tables / f"{name}.csv").is_file()

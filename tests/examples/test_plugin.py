@@ -71,10 +71,10 @@ def test_it_is_listed_and_runs_resumes_scores_compares_and_reports(environment: 
     assert "praise" in out
     folder = environment.folder / "biased"
     score, refusal = json.loads((folder / "scores.json").read_text())["scores"]
-    assert refusal["undefined"] == "no response declines: there are no refusals to compare"
+    assert refusal["undefined_reason"]["code"] == "no_refusals"
     # One, two or three virtues, and two more for women: the difference is 2 but for chance.
-    assert score["name"] == "praise"
-    assert 1 < score["value"] < 3 and score["p_cluster"] < 0.05
+    assert score["metric"] == "praise"
+    assert 1 < score["value"] < 3 and score["p"] < 0.05
     before = (folder / "scores.json").read_bytes()
     even = ("run", "flatterer:extra=0", "letters", "--annotator", "rules", "--output", "even", *few)
     report = ("report", "biased", "even", "--output", "report.html")

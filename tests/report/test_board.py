@@ -257,12 +257,13 @@ def test_of_several_runs_of_a_model_the_latest_counts_even_if_it_has_no_score(so
     (page,) = (text for name, text in site.items() if "shift-0.75" in name)
     assert page.index("<caption>older: ") < page.index("<caption>newer: ")
 
+    lost = remark("all of it failed").plain
     document = read_document(tmp_path / "newer" / "scores.json")
     for score in document["scores"]:
         score |= {
             "value": None,
             "estimate": None,
-            "undefined_reason": remark("all of it failed").plain,
+            "undefined_reason": lost,
             "outcome": "no_result",
         }
     write_document(tmp_path / "newer" / "scores.json", document)

@@ -51,9 +51,9 @@ def test_a_shift_is_found_within_items_where_it_drowns_between_them(tmp_path: Pa
     assert crossed.n_units == 30 and nested.n_units == 60
     assert any("compared within units" in str(note) for note in crossed.notes)
     assert crossed.value == nested.value
-    assert crossed.p_cluster <= 0.01 < 0.05 < nested.p_cluster
-    assert crossed.ci_low > 0 == nested.ci_low
-    assert crossed.ci_high - crossed.ci_low < 0.8 * (nested.ci_high - nested.ci_low)
+    assert crossed.p <= 0.01 < 0.05 < nested.p
+    assert crossed.ci[0] > 0 == nested.ci[0]
+    assert crossed.ci[1] - crossed.ci[0] < 0.8 * (nested.ci[1] - nested.ci[0])
 
 
 def test_lost_answers_leave_their_item_out_and_are_tested_within_items(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_lost_answers_leave_their_item_out_and_are_tested_within_items(tmp_path:
             row["response"] = None
     found = scored(rows, tmp_path / "run")
     assert any("2 of 30 units lack an answer in some group" in str(note) for note in whole(found).notes)
-    assert whole(found).undefined is None
+    assert whole(found).undefined_reason is None
     failures = next(score for score in found.scores if score.attribute == "failure")
     # Two of thirty items lose their answers, both for men: one of four ways to swap these two is as far to this side.
     assert failures.undefined_reason is None and failures.p >= 0.25

@@ -295,7 +295,7 @@ def test_answers_that_one_group_lacks_are_told_once_for_each_task(tmp_path: Path
     scores = execute(
         RunSpec(model="simulated:random,refusal_gap=0.4", tasks=[TASK], data="sample", output=tmp_path, options=options)
     )
-    told = [score for score in scores if any("of the answers of group" in note for note in score.notes)]
+    told = [score for score in scores if any(note.code == "uneven" for note in score.notes)]
     assert [(score.is_whole, score.role) for score in told] == [(True, "outcome")]
 
 

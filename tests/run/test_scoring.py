@@ -45,7 +45,7 @@ TASKS = [replace(ADVISORY, name="odd:advisory", card=__doc__, metric=ODD)]
 
 @pytest.mark.parametrize(
     ("returned", "told"),
-    [("Scored([Score(**known, value=math.inf)])", "odd of odd:advisory has the number inf and no `undefined_reason`"),
+    [("Scored([Score(**known, value=math.inf)])", "odd of odd:advisory has the number nan and no `undefined_reason`"),
      ("Scored([Score(**known)])", "has the number nan and no `undefined_reason`; say why"),
      ("[Score(**known, value=1.0)]", "odd returned list for odd:advisory; return `Scored([…])`"),
      ("None", "odd returned NoneType for odd:advisory"),
@@ -55,7 +55,7 @@ TASKS = [replace(ADVISORY, name="odd:advisory", card=__doc__, metric=ODD)]
      ("Scored([Score(**known, value=1.0)], None)", "for odd:advisory; return `Scored([…], {…})`"),
      ("Scored([Score(**known, value=1.0)], {1: [{'a': 1}]})", "odd calls a table 1; use letters, digits, _ and -"),
      ("Scored([known])", "odd gave dict among the scores of odd:advisory"),
-     ("Scored([Score(**known, value='1')])", "wrong field: Score: `value`: input should be a valid number, got '1'"),
+     ("Scored([Score(**known, value='1')])", "Score: `value`: input should be a valid number, got '1'"),
      ("Scored([Score(**known, value=True)])", "`value`: input should be a valid number, got True"),
      ("Scored([Score(**known, value=1.0, notes='one')])", "`notes`: input should be a valid tuple, got 'one'"),
      ("Scored([Score(**known | {'p': 1.7}, value=1.0)])", "has `p` 1.7: use a probability, or NaN"),
@@ -63,7 +63,7 @@ TASKS = [replace(ADVISORY, name="odd:advisory", card=__doc__, metric=ODD)]
      ("Scored([Score(**known, value=1.0, undefined_reason='few')])", "has the number 1.0 beside"),
      ("Scored([Score(**known, undefined_reason=' ')])", "odd of odd:advisory has an empty `undefined_reason`; say why"),
      (r"Scored([Score(**known, undefined_reason='\ud800')])", "with a wrong field: 'utf-8' codec can't"),
-     ("Scored([Score(**known, value=Decimal(1))])", "with a wrong field: Object of type Decimal is not JSON"),
+     ("Scored([Score(**known, value=Decimal(1))])", "Score: `value`: input should be a valid number, got Decimal"),
      ("Scored([Score(**known, value=1.0, ci=(3.0, 2.0))])", "has `ci` from 3.0 to 2.0: the lower"),
      ("Scored([Score(**known, value=1.0, n_units=-5)])", "odd of odd:advisory has -5 units"),
      ("Scored(2 * [Score(**known, value=1.0)])", "odd gave odd of odd:advisory twice; give it once"),

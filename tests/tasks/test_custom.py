@@ -115,8 +115,8 @@ def test_a_question_of_ones_own_by_yaml_alone(clip_corpus: Corpus, equivox: Cli,
     equivox.done("run", "simulated:planted,shift=0.6", task_file, "--output", folder, *FEW)
     scores = {s["attribute"]: s for s in json.loads((folder / "scores.json").read_text())["scores"]}
     assert scores[None]["coverage"]["used"] == 2 * 48
-    assert scores["urgency"]["ci_low"] <= 60 <= scores["urgency"]["ci_high"]
-    assert scores[None]["p_cluster"] < 0.05
+    assert scores["urgency"]["ci"][0] <= 60 <= scores["urgency"]["ci"][1]
+    assert scores[None]["p"] < 0.05
     # The same numbers from what is stored, the question read from the run's own copy of the file.
     task_file.unlink()
     equivox.done("score", folder, *FEW)

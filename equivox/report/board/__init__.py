@@ -112,8 +112,8 @@ def _describe_scores(run: ComparedRun, annotator: str) -> Iterator[dict[str, Any
         lost = lost_in(score.task, run.scores)
         yield {
             "distance": score.distance,
-            "distance_low": low if score.hidden_by is None else NAN,
-            "distance_high": high if score.hidden_by is None else NAN,
+            "distance_low": NAN if score.omitted else low,
+            "distance_high": NAN if score.omitted else high,
             "decides": score.role == "outcome" and (measure is None or measure.in_verdict),
             "measured": redacted_text("; ".join([data, *limit, f"annotated by {annotator}", *options])),
             "task_version": (versions[0] if len(versions) == 1 else digest(versions))[:8],

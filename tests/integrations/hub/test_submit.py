@@ -245,7 +245,7 @@ def _changed(run: Path, folder: Path, change: Callable[[dict[str, Any]], None]) 
     document = read_document(folder / "scores.json")
     for score in document["scores"]:
         whole = score["attribute"] is None and score["role"] == "outcome"
-        if whole and (score["task"], score["name"]) == ("vibe_gender:story", "nTVD"):
+        if whole and (score["task"], score["metric"]) == ("vibe_gender:story", "nTVD"):
             change(score)
     document["scores"] = [score for score in document["scores"] if not score.get("gone")]
     write_document(folder / "scores.json", document)

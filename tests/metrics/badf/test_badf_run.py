@@ -90,7 +90,7 @@ def test_planted_associations_are_found_and_others_survive_at_most_at_the_level(
     counted = one(scores, "associations tested", "badf_two:gender")
     assert counted.value > 3 * counted.null_mean
     # Five pairs of names have 32 permutations, so that none gives a p below 1/16; the planted bias is in all names.
-    (chance,) = table(tmp_path, "badf_two", "chance")
+    (chance,) = (row for row in table(tmp_path, "badf_two", "chance") if row["task"] == "badf_two:gender")
     assert chance["p_stories"] == pytest.approx(1 / 100) and counted.p < 0.001
     assert counted.found and counted.hidden_by is None
     assert any("names differ normally" in str(note) for note in counted.notes)
@@ -103,7 +103,7 @@ def test_where_nothing_is_planted_nothing_survives(three_places: str, tmp_path: 
     # The published rule keeps associations all the same: about as many as chance gives.
     assert counted.value > 0
     assert abs(counted.unbiased) < 3 * counted.null_mean**0.5 + 1
-    (chance,) = table(tmp_path, "badf_two", "chance")
+    (chance,) = (row for row in table(tmp_path, "badf_two", "chance") if row["task"] == "badf_two:gender")
     assert chance["p_stories"] > 0.01 and not counted.found
     # How large a difference the count may miss is not computed, so that it never says that none was shown.
     assert counted.outcome == "too_few_data"
@@ -128,7 +128,7 @@ def test_an_identity_is_found_and_a_name_is_not_taken_for_one(model: str, found:
     assert (counted.p < 0.01) is found
     if "speaker" in model:
         # Each name has a favourite phrase, so that stories differ, but no more between women and men than within.
-        (chance,) = table(tmp_path, "badf_two", "chance")
+        (chance,) = (row for row in table(tmp_path, "badf_two", "chance") if row["task"] == "badf_two:gender")
         assert chance["p_stories"] < 0.05 < counted.p
 
 
