@@ -17,6 +17,7 @@ from equivox.core.endings import TRUNCATED, WITHHELD
 from equivox.core.errors import UsageError
 from equivox.core.files import write_whole
 from equivox.core.lazy import pc
+from equivox.core.notes import ErrorKind
 from equivox.core.progress import Event
 from equivox.core.scores import Score
 from equivox.core.task import Task
@@ -27,7 +28,7 @@ from equivox.report.numbers import DASH, in_words
 from equivox.report.progress_bars import progress_bars
 from equivox.report.table import Table
 from equivox.report.verdict import write_screen
-from equivox.run.generating import IMPORTED, count_failures
+from equivox.run.generating import IMPORTED, count_failure_kinds, count_failures
 from equivox.run.live import SILENT_S, Live, read_live, read_usage
 from equivox.run.manifest import read_manifest
 from equivox.run.opening import LeftOut, usable_runs
@@ -148,8 +149,8 @@ def _show_failures(folder: Path) -> None:
     for line in request_failures(failures, 10):
         echo(f"  {line}")
     # A recording that cannot be used is the corpus's, and no model was asked about it.
-    asked = [error for error in failures if not error.startswith("unusable media")]
-    if asked and read_manifest(folder)["identity"]["model"]["engine"] != IMPORTED:
+    kinds = count_failure_kinds(folder)
+    if kinds.total() > kinds[ErrorKind.MEDIA] and read_manifest(folder)["identity"]["model"]["engine"] != IMPORTED:
         echo("  Repeat the run's command with --retry-failed to send the failed requests again.", "yellow")
 
 

@@ -47,6 +47,13 @@ class NoteCode(StrEnum):
     REMARK = "remark"  # text
 
 
+class ErrorKind(StrEnum):
+    """Why a request failed, where that decides what to do."""
+
+    MEDIA = "media"  # a recording or a picture cannot be used; no model was asked about it
+    NO_ROW = "no_row"  # an import has no answer
+
+
 @dataclass(frozen=True)
 class Note:
     """One thing to know about a number: its code, and values as JSON can hold them."""

@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 
 from equivox.core.errors import UsageError
 from equivox.core.hashing import KEY_LENGTH, digest
+from equivox.core.notes import ErrorKind
 from equivox.core.plain import as_plain
 from equivox.core.plugins import told_in_one_line
 from equivox.core.progress import Event
@@ -91,7 +92,7 @@ class Request:
 class Response:
     """The answer to one request. A failure is a response too: `text` is None and `error` is set.
 
-    `text` is the answer alone; the reasoning of a model that reasons first is `thinking`. `logprobs` is JSON text, one
+    `error_kind` says what failed, where that decides what to do. `text` is the answer alone; the reasoning of a model that reasons first is `thinking`. `logprobs` is JSON text, one
     entry per token, None unless asked for. `finish_reason` is `stop`, `length` (cut off by the token limit) or
     `content_filter` (the provider withheld the answer). `fatal` names a failure that every other request would meet
     too, such as a refused key; it is not stored.
@@ -104,6 +105,7 @@ class Response:
     key: str
     text: str | None
     error: str | None = None
+    error_kind: ErrorKind | None = None
     thinking: str | None = None
     finish_reason: str | None = None
     prompt_tokens: int | None = None

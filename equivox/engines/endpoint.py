@@ -30,6 +30,7 @@ from equivox.core.endings import WITHHELD, ending
 from equivox.core.errors import UsageError
 from equivox.core.fields import Public, checked, public_names, read_fields
 from equivox.core.media import MediaError
+from equivox.core.notes import ErrorKind
 from equivox.core.progress import NO_ANSWER_YET
 from equivox.core.reasoning import split_reasoning
 from equivox.core.redact import remember_secrets
@@ -304,7 +305,9 @@ class EndpointEngine(Engine):
             try:
                 messages = await self._read_messages(request)
             except (MediaError, OSError) as error:
-                return Response(key=request.key, text=None, error=f"unusable media: {error}")
+                return Response(
+                    key=request.key, text=None, error=f"unusable media: {error}", error_kind=ErrorKind.MEDIA
+                )
             try:
                 return await self._response(request, await self._complete(messages, request))
             except Exception as error:  # any failure of a request is stored as its response

@@ -16,6 +16,7 @@ from typing import Any
 from equivox.core.endings import WITHHELD, is_withheld, settle
 from equivox.core.errors import RunError
 from equivox.core.lazy import NDArray, np, pa, pc
+from equivox.core.notes import ErrorKind
 from equivox.core.plugins import told_in_one_line
 from equivox.core.progress import STOP_AFTER, Progress, no_progress, until_outage
 from equivox.core.redact import cleaned
@@ -176,7 +177,12 @@ def _answers(plan: Plan, pending: NDArray[np.int64], engine: Engine, store: Stor
     """Yield the responses to the pending rows; those whose media cannot be used are never sent."""
     usable = plan.usable[pending]
     for row in pending[~usable].tolist():
-        yield Response(key=plan.request(row).key, text=None, error=f"unusable media: {plan.problem(row)}")
+        yield Response(
+            key=plan.request(row).key,
+            text=None,
+            error=f"unusable media: {plan.problem(row)}",
+            error_kind=ErrorKind.MEDIA,
+        )
     if plan.has_turns:
         yield from dialogues(plan, pending[usable], store, lambda requests: _sent(requests, engine))
     elif sendable := plan.requests(pending[usable]):  # the model is not loaded without need
@@ -213,6 +219,12 @@ def count_failures(folder: Path) -> Counter[str]:
     """Count the stored failed responses of the run in `folder` by their errors."""
     errors = Store(folder / "responses", response_schema()).table(("error",))["error"].drop_null()
     return Counter(errors.to_pylist())
+
+
+def count_failure_kinds(folder: Path) -> Counter[str | None]:
+    """Count the stored failed responses of the run in `folder` by the kinds of their errors."""
+    table = Store(folder / "responses", response_schema()).table(("error", "error_kind"))
+    return Counter(table.filter(table["error"].is_valid())["error_kind"].to_pylist())
 
 
 def note_served_models(folder: Path, engine: Engine, annotator: str = "") -> None:

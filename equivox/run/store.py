@@ -281,6 +281,7 @@ def response_schema() -> pa.Schema:
             pa.field("key", pa.string(), nullable=False),
             pa.field("text", pa.string()),
             pa.field("error", pa.string()),
+            pa.field("error_kind", pa.string()),
             pa.field("thinking", pa.string()),
             pa.field("finish_reason", pa.string()),
             pa.field("prompt_tokens", pa.int64()),

@@ -63,7 +63,6 @@ TASKS = [replace(ADVISORY, name="odd:advisory", card=__doc__, metric=ODD)]
      ("Scored([Score(**known, value=1.0, undefined_reason='few')])", "has the number 1.0 beside"),
      ("Scored([Score(**known, undefined_reason=' ')])", "odd of odd:advisory has an empty `undefined_reason`; say why"),
      (r"Scored([Score(**known, undefined_reason='\ud800')])", "with a wrong field: 'utf-8' codec can't"),
-     ("Scored([Score(**known, value=Decimal(1))])", "Score: `value`: input should be a valid number, got Decimal"),
      ("Scored([Score(**known, value=1.0, ci=(3.0, 2.0))])", "has `ci` from 3.0 to 2.0: the lower"),
      ("Scored([Score(**known, value=1.0, n_units=-5)])", "odd of odd:advisory has -5 units"),
      ("Scored(2 * [Score(**known, value=1.0)])", "odd gave odd of odd:advisory twice; give it once"),
