@@ -92,10 +92,11 @@ class Request:
 class Response:
     """The answer to one request. A failure is a response too: `text` is None and `error` is set.
 
-    `error_kind` says what failed, where that decides what to do. `text` is the answer alone; the reasoning of a model that reasons first is `thinking`. `logprobs` is JSON text, one
-    entry per token, None unless asked for. `finish_reason` is `stop`, `length` (cut off by the token limit) or
-    `content_filter` (the provider withheld the answer). `fatal` names a failure that every other request would meet
-    too, such as a refused key; it is not stored.
+    `error_kind` says what failed, where that decides what to do. `text` is the answer alone; the reasoning of a
+    model that reasons first is `thinking`. `logprobs` is JSON text, one entry per token, None unless asked for.
+    `finish_reason` is `stop`, `length` (cut off by the token limit) or `content_filter` (the provider withheld the
+    answer). `fatal` names a failure that every other request would meet too, such as a refused key; it is not
+    stored.
     `sound` is a spoken answer, an audio file, and `text` its transcript. It is stored as a file of its own, and the
     record has its SHA-256.
     `media_items` and `media_tokens` count what the engine used, not what it received; an engine that does not count
