@@ -17,7 +17,7 @@ SAYS = {
     "api": "measure, open_run, load_task, list_tasks",
     "integrations": "the Hub, lighteval, flat results: other projects' formats",
     "report": "tables, figures, pages; renders results, computes none",
-    "audit": "labels from people: out, in, agreement, correction",
+    "labels": "labels from people: sheet, agreement, correction",
     "compare": "paired tests, ranks, agreement of annotators, gate",
     "tasks": "declarations, and the registry of all tasks",
     "run": "plan, generate, annotate, score; store, manifest, resume",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from equivox.audit.kept import compare_audits
 from equivox.core.errors import EquivoxError, UsageError
 from equivox.core.progress import Progress, no_progress
+from equivox.labels.checking import compare_audits
 from equivox.run.manifest import NOT_LISTED, changed_files, read_manifest
 from equivox.run.opening import is_computed, note_computed
 from equivox.run.verifying import Verification, verify

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from equivox.annotate.rules import misread_by_rules
-from equivox.audit.stored import AdjustedScore, StoredAudit, stored_audits
 from equivox.compare.asking import asked_again, judges_itself, unlike_runs
 from equivox.core.errors import UsageError
 from equivox.core.files import file_hash, path_ends
@@ -28,6 +27,7 @@ from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED
 from equivox.dataset_builders.corpus import SAMPLING_RATE
 from equivox.engines import model_label
+from equivox.labels.result import Audit, CorrectedScore, list_audits
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import (
     MANIFEST_FILE,
@@ -92,14 +92,14 @@ class ComparedRun:
     read_by_rules: bool = False
     tasks: Sequence[Task] = field(default=(), repr=False)
     origin: Origin = Origin()
-    audits: Sequence[StoredAudit] = ()
+    audits: Sequence[Audit] = ()
     answered_by: str = ""
     options: ScoringOptions = DEFAULT_OPTIONS
     judges_itself: bool = False
     annotator_answered: str = ""
     response_checks: Sequence[ResponseCheck] = ()
 
-    def corrected(self, score: Score) -> AdjustedScore | None:
+    def corrected(self, score: Score) -> CorrectedScore | None:
         """Return a score as people's labels correct it; None if no audit of it is kept with the run."""
         return next((found for audit in self.audits if (found := audit.of(score)) is not None), None)
 
@@ -196,7 +196,7 @@ def compared_run(model: str, folder: Path, scores: Sequence[Score], annotator: s
     tasks = _known_tasks(folder)
     return ComparedRun(
         model, folder, annotator, scores, _metrics(tasks), misread_by_rules(model, annotator, tasks), tasks,
-        _origin(folder, manifest), stored_audits(folder, annotator), answered_by(manifest),
+        _origin(folder, manifest), list_audits(folder, annotator), answered_by(manifest),
         scored_with(folder, annotator), judges_itself(folder, annotator), annotator_answered(manifest, annotator),
         [ResponseCheck(**row) for row in read_records(folder, "", "response_checks", annotator) or ()],
     )  # fmt: skip

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from equivox.audit.agreement import Audit
-from equivox.audit.stored import AdjustedScore
+from equivox.core.scores import Score
 from equivox.core.text import how_many, listed
+from equivox.labels.result import Audit, CorrectedScore
 from equivox.report.numbers import DASH, p_value, percent, score_interval, score_value
 from equivox.report.table import Table
 from equivox.run.panel import PanelScore
@@ -16,126 +15,77 @@ SHOWN = 3
 """Up to this many errors of an attribute are shown, and names of what waits for something; of more, the first."""
 
 
-def audit_tables(audit: Audit) -> list[Table]:
-    """Return agreement per attribute with the most frequent errors, and each score without and with correction."""
-    agreement = Table(
-        caption=f"The annotator against {_people(audit)}, {audit.n_responses} responses",
+def audit_tables(audit: Audit, scores: Sequence[Score]) -> list[Table]:
+    """Return the agreement of each attribute, and each of `scores` without and with correction by labels."""
+    return [_agreement_table(audit), _corrected_table(audit, scores)]
+
+
+def _agreement_table(audit: Audit) -> Table:
+    rows = []
+    for entry in audit.attributes:
+        measured = [percent(entry.agreement), score_interval(*entry.ci, "percent"), score_value(entry.alpha, "α")]
+        counts = map(str, (entry.unread, entry.split, entry.unlabelled))
+        rows.append([entry.attribute, "all", str(entry.n), *measured, p_value(entry.p_groups), *counts])
+        for group, met in entry.by_group.items():
+            share = [percent(met.agreement), score_interval(*met.ci, "percent")]
+            rows.append(["", group, str(met.n), *share, *[""] * 5])
+    return Table(
+        caption=f"The annotator {audit.annotator} against {audit.people}, {audit.n_responses} responses",
         columns=(
-            "attribute", "labelled", "agree %", "interval", "κ", "α", "by group %", "p groups", "unread", "split",
-            "passed over",
+            "attribute", "group", "labelled", "agree %", "interval", "α", "p groups", "unread", "split", "passed over"
         ),
-        align="lrrrrrlrrrr",
-        rows=[
-            [
-                *(entry.attribute, str(entry.n), percent(entry.agreement)),
-                score_interval(entry.ci_low, entry.ci_high, "percent"),
-                *(score_value(entry.kappa, "κ"), score_value(entry.alpha, "α")),
-                ", ".join(f"{group} {percent(value)}" for group, value in entry.by_group.items()),
-                *(p_value(entry.p_groups), str(entry.unread), str(entry.split), str(entry.unlabelled)),
-            ]
-            for entry in audit.attributes
+        align="llrrrrrrrr",
+        rows=rows,
+        remarks=[
+            *(f"{DASH} {entry.attribute}: {entry.undefined}" for entry in audit.attributes if entry.undefined),
+            *(
+                f"{entry.attribute}, {group or 'all'}: people say {people!r}, the annotator {read!r}, "
+                f"{how_many(n, 'time')}"
+                for entry in audit.attributes
+                for group, people, read, n in entry.errors[:SHOWN]
+            ),
         ],
-        remarks=_disagreement(audit),
         notes=[
             "p groups: whether the annotator errs more on one group than on another, which distorts the comparison; "
-            "κ, α: 1 all agree, 0 as by chance.\nunread: answers that the annotator could not read; split: that people "
-            "label unlike; passed over: rows without a label above one with one. None of them counts as met."
+            "α (Krippendorff): 1 all agree, 0 as by chance.\nunread: answers that the annotator could not read; split: "
+            "answers that people label unlike; passed over: rows without a label above one with one. None of them "
+            "counts as met."
         ],
     )  # fmt: skip
-    known = {score.attribute for score in audit.scores}
+
+
+def _corrected_table(audit: Audit, scores: Sequence[Score]) -> Table:
+    pairs = [(score, entry) for score in scores if (entry := audit.of(score)) is not None]
+    known = {entry.attribute for _, entry in pairs}
     others = [entry.attribute for entry in audit.attributes if entry.n and entry.attribute not in known]
     why = "labels correct no score of it: none is defined, or its metric has no correction; agreement is all they say"
-    corrected = Table(
+    return Table(
         caption="Scores without and with people's labels",
-        columns=(
-            "model", "task", "attribute", "estimate", "interval", "corrected", "interval with labels", "labels a group"
-        ),
-        align="lllrrrrl",
+        columns=("task", "attribute", "estimate", "interval", "corrected", "interval with labels", "labels a group"),
+        align="llrrrrl",
         rows=[
             [
-                *(score.model, score.task, score.attribute or "all"),
-                *(percent(score.estimate), score_interval(score.own_low, score.own_high, "percent")),
-                *(percent(score.corrected), score_interval(score.ci_low, score.ci_high, "percent")),
-                ", ".join(f"{group} {n}" for group, n in score.labels.items()),
+                *(score.task, score.attribute or "all"),
+                *(percent(score.estimate), score_interval(*score.ci, "percent")),
+                *(percent(entry.corrected), score_interval(*entry.ci, "percent")),
+                ", ".join(f"{group} {n}" for group, n in entry.labels.items()),
             ]
-            for score in audit.scores
+            for score, entry in pairs
         ],
         remarks=[
-            *(f"{DASH} {_named(score)}: {score.undefined}" for score in audit.scores if score.undefined),
-            *(f"{_named(score)}: {note}" for score in audit.scores for note in score.notes),
+            *(f"{DASH} {_name(entry)}: {entry.undefined}" for _, entry in pairs if entry.undefined),
+            *(f"{_name(entry)}: {note}" for _, entry in pairs for note in entry.notes),
             *(f"{DASH} {name}: {why}" for name in others),
         ],
         notes=[
-            "estimate: as the annotator read the responses; corrected: as people would, by their labels of this model "
-            "and task (PPI++).\nIts interval holds the noise of the labels as well as that of the clusters."
+            "estimate: as the annotator read the responses; corrected: as people would, by their labels (PPI++).\nIts "
+            "interval holds the noise of the labels as well as that of the clusters."
         ],
-    )  # fmt: skip
-    return [agreement, corrected]
-
-
-def stage_audit_table(audit: Audit) -> Table:
-    """Return the agreement of people and annotator at one stage, a line per attribute, with the frequent errors."""
-    what = "response" if audit.n_responses == 1 else "responses or findings"
-    return Table(
-        caption=f"The annotator at the stage {audit.stage} against {_people(audit)}, {audit.n_responses} {what}",
-        columns=(
-            "attribute", "labelled", "passed over", "agree %", "interval", "κ", "α", "precision", "recall", "unread",
-            "split",
-        ),
-        align="lrrrrrrrrrr",
-        rows=[
-            [
-                *(entry.attribute, str(entry.n), str(entry.unlabelled), percent(entry.agreement)),
-                score_interval(entry.ci_low, entry.ci_high, "percent"),
-                *(score_value(entry.kappa, "κ"), score_value(entry.alpha, "α")),
-                *(percent(entry.precision), percent(entry.recall), str(entry.unread), str(entry.split)),
-            ]
-            for entry in audit.attributes
-        ],
-        remarks=_disagreement(audit),
-        notes=[
-            "agree: all values alike; of a list, precision and recall: shares of the annotator's values that people "
-            "give too, and of people's that it gives. Passed over: rows without a label before the last one with one."
-        ],
-    )  # fmt: skip
-
-
-def _people(audit: Audit) -> str:
-    return f"{len(audit.raters)} {'person' if len(audit.raters) == 1 else 'people'} ({', '.join(audit.raters)})"
-
-
-def _disagreement(audit: Audit) -> list[str]:
-    """Return why numbers are undefined, and the most frequent errors of each attribute."""
-    undefined = [f"{DASH} {entry.attribute}: {entry.undefined}" for entry in audit.attributes if entry.undefined]
-    return undefined + [
-        f"{entry.attribute}: people say {said!r}, the annotator {read!r}, {how_many(n, 'time')}"
-        for entry in audit.attributes
-        for said, read, n in entry.errors[:SHOWN]
-    ]
-
-
-def _named(score: AdjustedScore) -> str:
-    return " ".join(filter(None, (score.model, score.task, score.attribute)))
-
-
-def stage_table(measures: Sequence[Mapping[str, Any]], left_out: Mapping[str, int]) -> Table:
-    """Return how people judge the annotator's lists, a line per attribute, see `equivox.audit.kept.score_shares`."""
-    return Table(
-        caption="stages against people",
-        columns=("measure", "value", "interval", "labels"),
-        align="lrrr",
-        rows=[
-            [
-                one["name"],
-                f"{one['value']:.4f}" if one["value"] == one["value"] else DASH,
-                score_interval(one["low"], one["high"], "share"),
-                str(one["n"]),
-            ]
-            for one in measures
-        ],
-        remarks=[f"{n} texts of {name} were judged by nobody and are left out" for name, n in left_out.items()],
-        notes=["interval: 95 %, over the labels"],
     )
+
+
+def _name(score: CorrectedScore) -> str:
+    return " ".join(filter(None, (score.task, score.attribute)))
 
 
 def missing_table(found: Mapping[tuple[str, str], Sequence[str]]) -> Table:

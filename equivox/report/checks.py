@@ -85,7 +85,7 @@ def _check_annotator(run: ComparedRun) -> Iterator[Check]:
     for audit in run.audits:
         well = audit.least_agreement >= AGREEMENT and not audit.unequal and not run.judges_itself
         unlabelled = _list_unlabelled(run)
-        yield Check("ok" if well and not unlabelled else "check", "audited", {"audit": audit.told})
+        yield Check("ok" if well and not unlabelled else "check", "audited", {"audit": audit.summary})
         if unlabelled:
             yield Check("check", "unlabelled", {"what": ", ".join(unlabelled)})
 
@@ -102,7 +102,7 @@ def _list_unlabelled(run: ComparedRun) -> list[str]:
             labelled.setdefault(attribute, set()).update(groups)
     missing = sorted(compared.keys() - labelled.keys())
     for attribute, with_label in labelled.items():
-        if with_label - {""}:  # a question about single results belongs to no group
+        if with_label - {""}:  # a task without groups has one without a name
             missing += [f"{attribute} of {group}" for group in sorted(compared.get(attribute, set()) - with_label)]
     return missing
 

@@ -50,7 +50,7 @@ def make_score_frame(runs: Iterable[ComparedRun]) -> DataFrame:
     for run in runs:
         for score in run.scores:
             labels = run.corrected(score)
-            people = None if labels is None else (labels.corrected, labels.ci_low, labels.ci_high)
+            people = None if labels is None else (labels.corrected, *labels.ci)
             names = ("corrected", "corrected_low", "corrected_high")
             row = {"model": run.model, "run": run.folder.name, "headline": score.headline, **score.as_row()}
             row |= {"used": score.coverage.used, "undefined_reason": write_note(score.undefined_reason) or None}

@@ -16,11 +16,8 @@ from equivox.statistics.design_noise import noise_of, on_few_clusters
 from equivox.statistics.distance import attainable_shift, estimate_shift
 from equivox.statistics.encode import Answers, Design, encode_design, equal_mix
 from equivox.statistics.inputs import EncodedValues, Floats, Ints, LabelColumn, ValueColumn
-from equivox.statistics.intervals import invert
+from equivox.statistics.intervals import freedom_of, invert
 from equivox.statistics.noise import N_NOISE, Noise, hidden_errors
-
-ENOUGH_LABELS = 50
-"""From this number of labels in every group on, no note says how wide the interval is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +31,6 @@ class CorrectedShift:
         no more than noise; `estimate_unclipped` may be below zero.
     ci_low, ci_high
         Its interval. It holds the noise of the clusters and that of the labels.
-    attainable_max
-        The largest nTVD that this number of values and groups can reach.
     groups, values
         The sorted names of the rows and columns of `by_group`.
     by_group
@@ -45,9 +40,6 @@ class CorrectedShift:
         The labelled responses of each group that are compared, and those on which the annotator and people differ.
     tuning
         λ of each group, the weight of the annotator: 1 where it is right, 0 where it says nothing about people's label.
-    labels_to_halve
-        About how many labels in every group would make the interval half as wide, if the same share of them showed
-        errors; None if labels alone would not, because the responses themselves are too noisy.
     undefined
         The reason why the numbers are NaN; None when they are defined.
     notes
@@ -58,14 +50,12 @@ class CorrectedShift:
     estimate_unclipped: float = math.nan
     ci_low: float = math.nan
     ci_high: float = math.nan
-    attainable_max: float = math.nan
     groups: tuple[str, ...]
     values: tuple[str, ...] = ()
     by_group: Floats
     labels: tuple[int, ...]
     wrong: tuple[int, ...]
     tuning: tuple[float, ...]
-    labels_to_halve: int | None = None
     undefined: str | None = None
     notes: tuple[str, ...] = ()
 
@@ -109,9 +99,8 @@ def corrected_shift(
         What the annotator found in each response: one value, or a list of several. None, NaN and an empty list mean
         that it found none ("unstated"); unlike in `distribution_shift`, such a response counts, because people may find
         a value in it.
-    groups, clusters, strata, blocks
-        As in `distribution_shift`, one label per response. With fewer than two clusters in a group the responses count
-        as independent.
+    groups, clusters, strata, blocks, confidence, rng
+        As in `distribution_shift`. With fewer than two clusters in a group the responses count as independent.
     labelled_rows
         The positions of the labelled responses, 0 for the first. They must be drawn at random from these responses.
     labels
@@ -126,8 +115,6 @@ def corrected_shift(
     min_labels
         The labels that every group needs, 2 or more, where all groups have a response in the same unit, or stratum and
         block.
-    confidence, rng
-        As in `equivox.statistics`.
 
     Returns
     -------
@@ -191,10 +178,15 @@ def corrected_shift(
     table = _Responses.of(given, said, labelled, weight, design.group_of_row, min_count)
     if len(table.names) < 2:
         return replace(empty, undefined=f"fewer than two values are seen {min_count} times or more")
-    heard = np.bincount(design.group_of_row[table.found.rows], minlength=n_groups)
+    heard = np.bincount(design.group_of_row[table.answers.rows], minlength=n_groups)
     if silent := [name for name, own in zip(design.groups, heard, strict=True) if not own]:
         return replace(empty, undefined=f"the annotator finds no value in group {', '.join(map(repr, silent))}")
-    parts = [_rectify(table, weight, mix, group, code, design, labelled) for code in range(n_groups)]
+    shares = _measure_shares(table, design, mix)
+    parts = []
+    for code in range(n_groups):
+        mine = (group == code) & (weight > 0)
+        unit = design.cluster_of_row[labelled[mine]] if design.clusters else None
+        parts.append(_rectify(shares[code], table.annotator[mine], table.people[mine], weight[mine], unit))
     found = CorrectedShift(
         groups=design.groups,
         values=table.names,
@@ -213,14 +205,10 @@ def corrected_shift(
 
 @dataclass(frozen=True)
 class _Responses:
-    """The values that the annotator found in all responses, and that people found in the labelled ones.
-
-    `found` are the values that the annotator found. `annotator` and `people` count the values of the labelled
-    responses, one row each.
-    """
+    """The annotator's values in all responses, and the counts of both in the labelled responses, one row each."""
 
     names: tuple[str, ...]
-    found: Answers
+    answers: Answers
     annotator: Floats
     people: Floats
 
@@ -228,30 +216,21 @@ class _Responses:
     def of(
         cls, given: EncodedValues, said: EncodedValues, labelled: Ints, weight: Floats, group: Ints, min_count: int
     ) -> _Responses:
-        names = sorted({*given.names, *said.names})
-        place = {name: number for number, name in enumerate(names)}
-        columns = np.array([place[name] for name in given.names], dtype=np.int64)[given.codes]
-        told = np.array([place[name] for name in said.names], dtype=np.int64)[said.codes]
-        number = np.full(given.n_rows, -1)
-        number[labelled] = np.arange(len(labelled))
-        also = number[given.rows] >= 0
-        # One label stands for this many responses of its group.
+        names = np.array(sorted({*given.names, *said.names}), dtype=object)
+        columns = np.searchsorted(names, np.array(given.names, dtype=object))[given.codes]
+        shape = (len(labelled), len(names))
+        people = cross_count(said.rows, np.searchsorted(names, np.array(said.names, dtype=object))[said.codes], shape)
+        label_of_row = np.full(given.n_rows, -1)
+        label_of_row[labelled] = np.arange(len(labelled))
+        mine = label_of_row[given.rows] >= 0
+        annotator = cross_count(label_of_row[given.rows[mine]], columns[mine], shape)
+        # A label stands for this many responses of its group.
         stands = weight * np.bincount(group)[group[labelled]]
-        seen = np.bincount(columns, minlength=len(names)).astype(np.float64)
-        people = seen + np.bincount(told, weights=stands[said.rows], minlength=len(names))
-        people -= np.bincount(columns[also], weights=stands[number[given.rows[also]]], minlength=len(names))
-        keep = np.maximum(seen, people) >= min_count - 1e-9
-        position = np.cumsum(keep) - 1
-        kept, kept_told = keep[columns], keep[told]
-        rows, columns = given.rows[kept], position[columns[kept]]
-        shape = (len(labelled), int(keep.sum()))
-        mine = number[rows] >= 0
-        return cls(
-            tuple(name for name, is_kept in zip(names, keep, strict=True) if is_kept),
-            Answers(rows, columns, [slice(0, shape[1])]),
-            cross_count(number[rows[mine]], columns[mine], shape).astype(np.float64),
-            cross_count(said.rows[kept_told], position[told[kept_told]], shape).astype(np.float64),
-        )
+        seen = np.bincount(columns, minlength=len(names))
+        keep = np.maximum(seen, seen + stands @ (people - annotator)) >= min_count - 1e-9
+        kept = keep[columns]
+        answers = Answers(given.rows[kept], (np.cumsum(keep) - 1)[columns[kept]], [slice(0, int(keep.sum()))])
+        return cls(tuple(names[keep]), answers, annotator[:, keep].astype(float), people[:, keep].astype(float))
 
 
 @dataclass(frozen=True)
@@ -268,50 +247,45 @@ class _Group:
     pulls: Floats
     wrong: int
     size: float
-    degrees: float
-    over_responses: bool
+    in_one_cluster: bool
 
 
-def _rectify(
-    table: _Responses, weights: Floats, mix: Floats | None, group: Ints, code: int, design: Design, labelled: Ints
-) -> _Group:
-    mine = (group == code) & (weights > 0)
-    read, people, weight = table.annotator[mine], table.people[mine], weights[mine]
-    all_rows = design.group_of_row == code
-    counts_as = np.ones(len(all_rows)) if mix is None else mix
-    here = all_rows[table.found.rows]
-    by = counts_as[table.found.rows[here]]
-    own = np.bincount(table.found.columns[here], weights=by, minlength=len(table.names))
-    own = own / counts_as[all_rows].sum()
+def _measure_shares(table: _Responses, design: Design, mix: Floats | None) -> Floats:
+    """Return how often the annotator gives each value in a group, G x V, per response."""
+    counts_as = np.ones(len(design.group_of_row)) if mix is None else mix
+    shares = np.zeros((len(design.groups), len(table.names)))
+    rows = table.answers.rows
+    np.add.at(shares, (design.group_of_row[rows], table.answers.columns), counts_as[rows])
+    return np.asarray(shares / np.bincount(design.group_of_row, weights=counts_as)[:, None], dtype=np.float64)
+
+
+def _rectify(all_read: Floats, read: Floats, people: Floats, weight: Floats, cluster: Ints | None) -> _Group:
+    """Return a group's shares from the annotator's of all responses and from the labelled responses."""
     wrong = int((np.abs(read - people) > 1e-9).any(axis=1).sum())
     tuning = 1.0 if wrong == 0 else power_tuning(read, people, weight)
     rectifiers = people - tuning * read
     mean = weight @ rectifiers
-    corrected = tuning * own + mean
+    corrected = tuning * all_read + mean
     total = float(corrected.sum())
     residuals = weight[:, None] * (rectifiers - mean)
     pulls = _pulls(residuals, np.arange(len(residuals)))
-    over_responses = False
-    if design.clusters:
-        unit = np.unique(design.cluster_of_row[labelled[mine]], return_inverse=True)[1]
-        over_responses = int(unit.max()) == 0
-        by_cluster = pulls if over_responses else _pulls(residuals, unit)
+    unit = None if cluster is None else np.unique(cluster, return_inverse=True)[1]
+    in_one_cluster = unit is not None and not unit.any()
+    if unit is not None and not in_one_cluster:
         # Two or three clusters may agree by chance: they are never taken for less noisy than their responses.
-        pulls = by_cluster if (by_cluster**2).sum() > (pulls**2).sum() else pulls
+        pulls = max(pulls, _pulls(residuals, unit), key=lambda own: float((own**2).sum()))
     safe = total if total > 0 else 1.0
     shares = corrected / safe
-    # Shares are scaled to sum to one, so that a change of the sum changes no share.
-    pulls = (pulls - pulls.sum(axis=1, keepdims=True) * shares) / safe
     return _Group(
         shares=shares,
         total=total,
         tuning=tuning,
-        weight=tuning * float(own.sum()) / safe,
-        pulls=pulls,
+        weight=tuning * float(all_read.sum()) / safe,
+        # Shares are scaled to sum to one, so that a change of the sum changes no share.
+        pulls=(pulls - pulls.sum(axis=1, keepdims=True) * shares) / safe,
         wrong=wrong,
         size=1 / float((weight**2).sum()),
-        degrees=_degrees(pulls),
-        over_responses=over_responses,
+        in_one_cluster=in_one_cluster,
     )
 
 
@@ -360,14 +334,14 @@ def _measured(
     rng: np.random.Generator,
 ) -> CorrectedShift:
     """Return the result with estimate and interval, from the noise of both parts of every group."""
-    slices, weights = table.found.parts, None
+    slices, weights = table.answers.parts, None
     if mix is not None:
         weights = np.zeros((len(design.clusters), 1))
         weights[design.cluster_of_row, 0] = mix
     scale = np.array([part.weight for part in parts])
-    own = noise_of(table.found, design, rng, weights=weights, scale=scale)
+    own = noise_of(table.answers, design, rng, weights=weights, scale=scale)
     notes = list(design.notes)
-    if (note := on_few_clusters(table.found.rows, design)) is not None:
+    if (note := on_few_clusters(table.answers.rows, design)) is not None:
         notes.append(note)
     labels, tail = [part.pulls for part in parts], (1 - confidence) / 2
     left = 1 - np.array(found.labels) / np.bincount(design.group_of_row)
@@ -377,7 +351,7 @@ def _measured(
     ]
     alike = own.supposed or [factor[:0] for factor in own.factors]
     answers = [*own.factors, *([] if own.shared is None else [own.shared])]
-    degrees = _combined(own.degrees[0], answers, parts)
+    degrees = _combine_degrees(own.degrees[0], answers, parts)
     noise = Noise(
         [np.concatenate(both) for both in zip(own.factors, labels, strict=True)],
         (degrees,),
@@ -395,50 +369,25 @@ def _measured(
         most = 100 * max(left[code] * (1 - tail ** (1 / parts[code].size)) for code in without)
         names = ", ".join(found.groups[code] for code in without)
         notes.append(f"no label of {names} shows an error; the interval allows for {most:.0f} % wrong labels")
-    if any(part.over_responses for part in parts):
+    if any(part.in_one_cluster for part in parts):
         notes.append("all labels of a group come from one cluster, so the interval is too narrow")
-    needed = _to_halve(min(found.labels), _sizes([*answers, *alike]), _sizes(labels), _sizes(unseen))
     return replace(
         found,
         estimate=min(max(unclipped, 0.0), largest),
         estimate_unclipped=unclipped,
         ci_low=low,
         ci_high=high,
-        attainable_max=largest,
-        labels_to_halve=needed,
-        notes=(*notes, *_few_labels(min(found.labels), high - low, needed)),
+        notes=tuple(notes),
     )
-
-
-def _few_labels(n: int, width: float, needed: int | None) -> tuple[str, ...]:
-    """Return a note on an interval from few labels: how wide it is, and how many would halve it."""
-    if n >= ENOUGH_LABELS:
-        return ()
-    halved = (
-        "labels alone do not halve it, more responses or clusters would"
-        if needed is None
-        else f"about {needed} labels in each group would halve it"
-    )
-    return (f"a group has {n} labels: the interval is {width:.0f} points wide; {halved}",)
 
 
 def _sizes(factors: Sequence[Floats]) -> float:
     return float(sum((factor**2).sum() for factor in factors))
 
 
-def _combined(degrees: float, scaled: Sequence[Floats], parts: Sequence[_Group]) -> float:
-    """Return the degrees of freedom of a sum of estimated variances (Satterthwaite 1946, doi:10.2307/3002019)."""
-    own = _sizes(scaled)
-    each = [(_sizes([part.pulls]), part.degrees) for part in parts]
-    total = own + sum(size for size, _ in each)
-    uncertain = own**2 / degrees + sum(size**2 / freedom for size, freedom in each)
-    return float(max(1.0, total**2 / uncertain)) if uncertain > 0 else math.inf
-
-
-def _to_halve(n: int, fixed: float, moving: float, unseen: float) -> int | None:
-    """Return the labels that make the noise half as large; None if the responses alone are noisier than that.
-
-    The variance is the sum of three parts now: `moving` falls with the number of labels, `unseen` with its square.
-    """
-    left = (fixed + moving + unseen) / 4 - fixed
-    return math.ceil(n * (moving + math.sqrt(moving**2 + 4 * unseen * left)) / (2 * left)) if left > 0 else None
+def _combine_degrees(degrees: float, scaled: Sequence[Floats], parts: Sequence[_Group]) -> float:
+    """Return the degrees of freedom of the noise of the annotator's shares and of the labels together."""
+    squares = [_sizes(scaled), *(_sizes([part.pulls]) for part in parts)]
+    freedom = [degrees, *(_degrees(part.pulls) for part in parts)]
+    certain = all(math.isinf(own) for size, own in zip(squares, freedom, strict=True) if size)
+    return math.inf if certain else max(1.0, freedom_of(squares, freedom))

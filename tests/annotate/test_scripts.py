@@ -9,11 +9,11 @@ import pytest
 
 from equivox.annotate.numeric import first_number, number_in, number_of
 from equivox.annotate.schema import canonical, response_form
-from equivox.audit.labels import label_of
 from equivox.configs.vocabulary import AttributeVocabulary
 from equivox.core.attributes import Attribute, Length, Number
 from equivox.core.columns import refuse_alike
 from equivox.core.errors import UsageError
+from equivox.labels.reading import label_of
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,10 @@ def line(path: tuple[str, ...], command: Any, run: Path, place: Path) -> list[st
         if parameter.param_type_name == "argument":
             if opens_a_run(parameter):
                 words.append(str(run.parent if parameter.metavar == "RUNS" else run))
+            elif parameter.metavar == "SHEET...":
+                sheet = place.parent / "sheet.csv"
+                sheet.write_text("item,attribute,label\ni1,hobby,chess\n")
+                words.append(str(sheet))
             elif parameter.required:
                 words.append(NEEDED[parameter.metavar])
         elif parameter.name in WRITES and (parameter.required or parameter.default is not None):
@@ -85,7 +89,7 @@ def line(path: tuple[str, ...], command: Any, run: Path, place: Path) -> list[st
 
 
 def test_the_registry_names_the_commands_that_open_runs() -> None:
-    expected = {"status", "compare", "gate", "verify", "view", "report", "submit", "label draw",
+    expected = {"status", "compare", "gate", "verify", "view", "report", "submit", "label draw", "label score",
                 "data push", "score", "annotate", "leaderboard"}  # fmt: skip
     assert set(COMMANDS) >= DECIDING
     assert expected <= set(COMMANDS)

@@ -191,7 +191,7 @@ class Runner:
 
 def fill_sheets(words: list[str]) -> None:
     """Write what people would hand in: the sheet with the first choice as every label."""
-    with (Path(words[2]) / "sheet.csv").open(newline="", encoding="utf-8-sig") as file:
+    with Path(f"{words[2]}-labels.csv").open(newline="", encoding="utf-8-sig") as file:
         rows = list(csv.DictReader(file))
     for name in words[3:]:
         if name.endswith(".csv") and not Path(name).exists():

@@ -13,7 +13,7 @@ import pytest
 
 from equivox.core.errors import UsageError
 from equivox.statistics import CorrectedShift, corrected_shift, distribution_shift
-from equivox.statistics.labelled import _combined, _degrees, _to_halve, power_tuning
+from equivox.statistics.labelled import _combine_degrees, _degrees, power_tuning
 
 
 def shift(
@@ -308,28 +308,6 @@ def test_names_and_order_change_nothing() -> None:
     assert mixed.estimate == pytest.approx(one.estimate)
 
 
-def test_few_labels_say_how_many_are_needed() -> None:
-    # Groups that lie apart, so that zero does not cut the interval off.
-    found, _ = world(np.random.default_rng(6), 10, truth=0.5)
-    assert found.labels_to_halve is not None
-    more, _ = world(np.random.default_rng(6), found.labels_to_halve, truth=0.5)
-    assert 0.4 < (more.ci_high - more.ci_low) / (found.ci_high - found.ci_low) < 0.6
-    (note,) = [note for note in found.notes if "points wide" in note]
-    assert f"{found.ci_high - found.ci_low:.0f} points wide" in note
-    assert f"about {found.labels_to_halve} labels in each group would halve it" in note
-    enough, _ = world(np.random.default_rng(6), 50)
-    assert not any("points wide" in note for note in enough.notes)
-
-
-def test_the_labels_that_halve_the_noise_by_hand() -> None:
-    # Variances of 1 that stays and 8 that falls with the labels: (1 + 8)/4 - 1 = 1.25 may be left of the 8.
-    assert _to_halve(10, 1.0, 8.0, 0.0) == 64
-    # 3 that stay of 12 are the whole quarter: no number of labels halves the noise.
-    assert _to_halve(10, 3.0, 9.0, 0.0) is None and _to_halve(10, 0.0, 5.0, 0.0) == 40
-    # What unseen errors add falls with the square: 4 x² = 1 with twice as many labels, 4 x² + 3 x = 7/4 with x = 0.385.
-    assert _to_halve(10, 0.0, 0.0, 4.0) == 20 and _to_halve(10, 0.0, 3.0, 4.0) == 26
-
-
 def test_degrees_of_freedom_by_hand() -> None:
     # Squared lengths 1, 1, 4, 2: mean 2, variance 6/3 = 2; relative variance 4 · 2 / 64 = 1/8: 16, cut to 3.
     assert _degrees(np.sqrt(np.array([[1.0], [1.0], [4.0], [2.0]]))) == 3
@@ -338,11 +316,11 @@ def test_degrees_of_freedom_by_hand() -> None:
     # 0, 0, 1, 11: mean 3, variance 86 / 3; relative 4 · 86 / 3 / 144: 2.51, which is less than 3.
     assert _degrees(np.sqrt(np.array([[0.0], [0.0], [1.0], [11.0]]))) == pytest.approx(2 * 144 * 3 / (4 * 86))
     assert _degrees(np.zeros((5, 2))) == math.inf
-    # A sum of variances 2 and 6 with 4 and 9 degrees: 64 / (1 + 4) (Satterthwaite).
-    part = SimpleNamespace(pulls=np.full((1, 1), math.sqrt(6.0)), degrees=9.0)
-    assert _combined(4.0, [np.full((1, 2), 1.0)], [part]) == pytest.approx(64 / 5)  # type: ignore[list-item]
+    # A sum of variances 2 and 12 with 4 and 3 degrees: 14² / (2² / 4 + 12² / 3) (Satterthwaite).
+    part = SimpleNamespace(pulls=np.sqrt(np.array([[1.5], [1.5], [6.0], [3.0]])))
+    assert _combine_degrees(4.0, [np.full((1, 2), 1.0)], [part]) == pytest.approx(196 / 49)  # type: ignore[list-item]
     part.pulls = np.zeros((1, 1))
-    assert _combined(math.inf, [np.full((1, 2), 1.0)], [part]) == math.inf  # type: ignore[list-item]
+    assert _combine_degrees(math.inf, [np.full((1, 2), 1.0)], [part]) == math.inf  # type: ignore[list-item]
 
 
 UNDEFINED = {

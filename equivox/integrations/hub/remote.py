@@ -22,7 +22,7 @@ HUB = "hf://datasets/"
 
 OWN_FILES = (
     *("data/*", "responses/*", "annotations/*", "tables*", "tasks/*"),
-    *("scores*.json", "sounds/*", "audit/*"),
+    *("scores*.json", "sounds/*", "labels/*"),
 )
 """The files of a data set that go with the next upload that does not have them: a shard of an earlier version would be
 read as rows of this one, and a voice stays only as long as it is sent."""

@@ -45,8 +45,8 @@ _FILES = (
     "annotations/*/samples/*.parquet",
     "tables*/**/*.parquet",
     "tables*/**/*.csv",
-    "audit/*/*.json",
-    "audit/*/*.csv",
+    "labels/labels.json",
+    "labels/person-*.csv",
 )
 """The files of a run that are published in any case."""
 

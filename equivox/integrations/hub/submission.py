@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from equivox.annotate.rules import FOR_SIMULATED, is_exact, misread_by_rules
-from equivox.audit.stored import AdjustedScore, StoredAudit, stored_audits
 from equivox.core.errors import UsageError, nearest
 from equivox.core.files import write_text
 from equivox.core.redact import redacted_text
@@ -29,6 +28,7 @@ from equivox.integrations.hub.dataset_card import eval_file, submitted_metrics
 from equivox.integrations.hub.dataset_folder import RECORD, folder_being_written, scalar, source_corpus
 from equivox.integrations.hub.remote import check_repo
 from equivox.integrations.hub.run_folder import refuse_unfinished
+from equivox.labels.result import Audit, CorrectedScore, list_audits
 from equivox.report.failures import lost_in
 from equivox.report.notes import write_note
 from equivox.report.numbers import p_value, score_interval, score_value
@@ -268,7 +268,7 @@ def _write_entries(
 ) -> None:
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
-    audits = stored_audits(wish.run, str(manifest["command"]["annotator"]))
+    audits = list_audits(wish.run, str(manifest["command"]["annotator"]))
     compared = {corpus: _published(wish, repo) is not None for corpus, repo in benchmarks.items()}
     by_corpus: dict[str, list[EvalResultEntry]] = {}
     for task_id, score in scores.items():
@@ -297,10 +297,10 @@ _NOT_AUDITED = ", annotator not audited"
 _ONLY_NOISE = "no more than noise gives by itself, which does not prove fairness"
 
 
-def _corrected(score: Score, found: AdjustedScore) -> str:
+def _corrected(score: Score, found: CorrectedScore) -> str:
     if found.undefined:
         return f"not corrected by people's labels: {found.undefined}"
-    interval = score_interval(found.ci_low, found.ci_high, score.unit)
+    interval = score_interval(*found.ci, score.unit)
     return f"with people's labels {score_value(found.corrected, score.unit)}, interval {interval}"
 
 
@@ -311,7 +311,7 @@ def notes_of(
     marked: Mapping[str, str],
     *,
     compared: bool,
-    audits: Sequence[StoredAudit] = (),
+    audits: Sequence[Audit] = (),
     lost: str = "",
 ) -> str:
     """Return one line about a scalar: its score, its evidence and its marks.
@@ -339,7 +339,7 @@ def notes_of(
         *([f"GROUPS LOSE ANSWERS UNEQUALLY: {lost}"] if lost else []),
         f"answered by {by.rstrip()}",
         f"annotated by {annotator}" + ("" if is_exact(label, annotator) or audits else _NOT_AUDITED),
-        *(audit.told for audit in audits),
+        *(audit.summary for audit in audits),
         *(_corrected(score, found) for audit in audits if (found := audit.of(score)) is not None),
         *([f"READ BY RULES: {FOR_SIMULATED}"] if misread_by_rules(label, annotator, [task]) else []),
         f"data {task.data.corpus} {identity['corpora'][task.data.corpus][:12]}"

@@ -361,7 +361,7 @@ def test_nothing_private_is_published_with_a_run(private_run: Path, tmp_path: Pa
     assert [secret for secret in PRIVATE if secret in _all_text(private_run)] == ["/home/somebody"]
     for place, content in {
         "notes.txt": "hunter2",
-        "audit/key.json": "hunter2",
+        "labels/key.json": "hunter2",
         "annotations/rules/draft.csv": "hunter2",
         ".env": "hunter2",
     }.items():

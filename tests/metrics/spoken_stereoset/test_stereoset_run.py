@@ -155,8 +155,8 @@ def test_an_instance_without_a_continuation_is_not_asked_and_counted(tmp_path: P
 
 def test_who_labels_by_hand_sees_the_options_and_not_which_is_the_stereotype(tmp_path: Path, equivox: Cli) -> None:
     run("random", "spoken_stereoset:age", tmp_path / "run")
-    equivox.done("label", "draw", "--per", "model,group", tmp_path / "run", "--n", 3, "--output", tmp_path / "audit")
-    sheet = (tmp_path / "audit" / "sheet.csv").read_text()
+    equivox.done("label", "draw", tmp_path / "run", "--n", 3)
+    sheet = (tmp_path / "run-labels.csv").read_text("utf-8")
     assert "{option" not in sheet and "stereotypical" not in sheet
     first = plan_rows(tmp_path / "run")
     assert any(row["metadata"]["option_b"] in sheet for row in first)
