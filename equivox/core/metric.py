@@ -190,11 +190,10 @@ class Cohort:
 class FollowUp:
     """Questions to the annotator about findings, asked when all responses are annotated.
 
-    `questions` returns them as segments. `stages` has the names of these segments, each with what is asked; people can
-    label them too. `merged` names the stored table of which wordings were counted as which, where findings rest on it.
+    `questions` returns them as segments. `merged` names the stored table of which wordings were counted as which, where
+    findings rest on it.
     """
 
-    stages: Mapping[str, str]
     questions: Callable[[Members, ScoringOptions], Sequence[Segment]] = field(repr=False)
     merged: str = ""
 

@@ -224,25 +224,10 @@ class AnnotationScheme:
         """Return the status of a response and the annotations to store in its sample, given all annotations."""
         return (done[WHOLE].status if WHOLE in done else "unparsed"), done
 
-    def stages(self) -> Mapping[str, str]:
-        """Return the stages that people can label beside the annotator: name → what is done there; {} for none.
-
-        The annotation of the whole response is no stage: an audit without a stage checks it.
-        """
-        return {}
-
-    def judged(self, stage: str) -> Mapping[str, str]:
-        """Return what people say, from 0 to 1, of what the annotator gave at a stage: name → question.
-
-        In a question, {} is what the annotator was asked for. Without a stage it is of every attribute of the whole
-        answer, else of every list.
-        """
-        if not stage:
-            return {"correct": "of the extracted {}: the share that the answer bears out, 0 to 1"}
-        return {
-            "precision": "of the listed {}: the share that the text bears out, 0 to 1",
-            "recall": "of all {} in the text: the share that is listed, 0 to 1",
-        }
+    @property
+    def in_parts(self) -> bool:
+        """Whether scores rest on segments of an answer, which labels of whole answers cannot check."""
+        return False
 
     def stage_of(self, segment: str) -> str:
         """Return the stage of a segment by its name: what is before the first `/`, "narrative" or "profile"."""

@@ -56,7 +56,7 @@ _INSTRUCTS = (
 
 def list_uncheckable(run: Path) -> list[str]:
     """Return the tasks whose scores rest on parts of an answer, which labels cannot check."""
-    return [task.name for task in read_tasks(run) if task.annotation.stages() and not asks_nothing(task)]
+    return [task.name for task in read_tasks(run) if task.annotation.in_parts and not asks_nothing(task)]
 
 
 def list_cells(run: Path, annotator: str | None = None) -> list[list[Candidate]]:
@@ -65,7 +65,7 @@ def list_cells(run: Path, annotator: str | None = None) -> list[list[Candidate]]
     The order and the names of the items depend on the answers alone, so that a sheet needs no other file. An answer
     that several tasks share is listed once. UsageError if the run has no answer that people can label.
     """
-    tasks = [task for task in read_tasks(run) if not task.annotation.stages() and not asks_nothing(task)]
+    tasks = [task for task in read_tasks(run) if not task.annotation.in_parts and not asks_nothing(task)]
     if not tasks:
         raise UsageError(f"labels cannot check {run}: its scores rest on parts of an answer, not on the whole answer")
     opened = open_samples(run, tasks, annotator or str(read_manifest(run)["command"]["annotator"]))

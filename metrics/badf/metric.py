@@ -27,7 +27,6 @@ METRIC = Metric(
     score=score,
     score_family=score_setting,
     follow_up=FollowUp(
-        stages={"exclusivity": "a phrase: whether it is a fact that is exclusive to the identity"},
         questions=exclusivity_questions,
         merged="unified",
     ),

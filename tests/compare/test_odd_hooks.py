@@ -44,7 +44,7 @@ def test_the_totals_of_a_cohort(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_questions_of_a_follow_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    task: Any = SimpleNamespace(name="f:t", family="f", metric=metric(follow_up=FollowUp(stages={}, questions=broken)))
+    task: Any = SimpleNamespace(name="f:t", family="f", metric=metric(follow_up=FollowUp(questions=broken)))
     annotator: Any = SimpleNamespace(identity=SimpleNamespace(name="judge"))
     monkeypatch.setattr(scoring, "scoring_samples", lambda *_: ({"f:t": None}, None))
     with pytest.raises(RunError, match="the follow-up of the metric odd failed"):

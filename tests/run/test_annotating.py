@@ -302,9 +302,7 @@ def test_an_annotator_that_is_no_rule_is_asked_about_the_findings_of_a_family(tm
         ]
 
     (task,) = resolve_tasks("vibe_gender:advisory")
-    asking = replace(
-        task, metric=replace(task.metric, follow_up=FollowUp(stages={"why": "the reason"}, questions=questions))
-    )
+    asking = replace(task, metric=replace(task.metric, follow_up=FollowUp(questions=questions)))
     plan = make_plan([task], {"crema_d": open_corpus(task.data, "sample")}, IDENTITY, limit=4)
     write_table(tmp_path / "plan.parquet", plan.table)
     for annotator, tasks in ((Noting(), [task]), (Noting(), [asking])):

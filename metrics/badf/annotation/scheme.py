@@ -100,28 +100,10 @@ class StoryScheme(AnnotationScheme):
         people = ["Emily", "John"]
         return [self._segment(stage, people, "A story.", "Emily: calm\nJohn: calm") for stage in STAGES]
 
-    def stages(self) -> Mapping[str, str]:
-        """Return the four stages of the phrases."""
-        return dict(
-            zip(
-                STAGES,
-                (
-                    "a story: phrases about each character",
-                    "a story and its phrases: the phrases that hold",
-                    "phrases: short ones that each say one thing",
-                    "short phrases: those that stay",
-                ),
-                strict=True,
-            )
-        )
-
-    def judged(self, stage: str) -> Mapping[str, str]:
-        """Return the shares of appendix H: of decomposed phrases the accuracy, of others precision and recall."""
-        if stage != "decompose":
-            return super().judged(stage)
-        return {
-            "accuracy": "of the {} before: the share that is split where it says several things, and only there, 0 to 1"
-        }
+    @property
+    def in_parts(self) -> bool:
+        """Whether scores rest on segments of an answer: True."""
+        return True
 
     def sample(
         self, task: Task, metadata: Mapping[str, str], text: str, done: Mapping[str, SegmentAnnotation]

@@ -197,12 +197,10 @@ class GenresScheme(AnnotationScheme):
             problem = problem.replace(f"no profile of {name}", f"no profile of character {number}")
         return status, {**kept, SPLIT: SegmentAnnotation("unparsed", {"problem": (problem,)})}
 
-    def stages(self) -> Mapping[str, str]:
-        """Return what evaluators annotate; the tools' segments are not for people."""
-        return {
-            "profile": "a profile: personality, occupation and interests",
-            "narrative": "a narrative: who has the higher status, who is the main character, pros and cons of each",
-        }
+    @property
+    def in_parts(self) -> bool:
+        """Whether scores rest on segments of an answer: True."""
+        return True
 
     def stage_of(self, segment: str) -> str:
         """Return the stage of a segment; a second evaluation has none, as the first has the same text."""
