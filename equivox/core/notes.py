@@ -67,6 +67,8 @@ class Note:
     def __str__(self) -> str:
         if self.code in (NoteCode.REMARK, NoteCode.CANNOT_TELL):
             return str(self.values["text"])
+        if self.code == NoteCode.ABOUT:
+            return f"{self.values['about']}: {as_note(self.values['note'])}"
         values = ", ".join(f"{name} {value}" for name, value in self.values.items())
         return f"{self.code}: {values}" if values else str(self.code)
 
