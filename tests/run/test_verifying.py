@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from commands import Cli
+from equivox.compare.believing import believe
 
 import equivox as ex
-from equivox.compare.believing import believe
 from equivox.core.annotation import AnnotatorIdentity, Job
 from equivox.core.errors import UsageError
 from equivox.core.files import read_document, read_table, write_document, write_table
