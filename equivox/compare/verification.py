@@ -7,7 +7,8 @@ from pathlib import Path
 from equivox.core.errors import EquivoxError
 from equivox.core.progress import Progress, no_progress
 from equivox.labels.checking import compare_audits
-from equivox.run.verifying import Verification, verify
+from equivox.run.verification import Verification
+from equivox.run.verifying import verify
 
 
 def verify_with_labels(run: Path, *, data: str | None = None, progress: Progress = no_progress) -> Verification:
