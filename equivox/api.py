@@ -247,7 +247,6 @@ def import_responses(
     model: str,
     output: str | Path,
     columns: Mapping[str, str] | None = None,
-    match: Sequence[str] = (),
     progress: Progress = no_progress,
     **settings: Any,
 ) -> Result:
@@ -266,10 +265,9 @@ def import_responses(
     output
         The folder of the run.
     columns
-        Our name of a column → the table's, such as `{"response": "narrative", "sample_id": "image"}`.
-    match
-        The columns that identify the sample of a row; `sample_id` by default, or else the columns of the task that are
-        in the table. Several rows of one sample are its repeats.
+        Our name of a column → the table's, such as `{"response": "narrative", "sample_id": "image"}`. A row is
+        matched by `sample_id`, or else by all columns that the task and the table share. Several rows of a sample are
+        its repeats.
     progress, **settings
         As for `measure`. Without `data` the rows describe their samples if they have all columns that the task needs;
         otherwise a corpus that needs no folder is opened. `seed` is that of the requests that were answered, which
@@ -295,12 +293,8 @@ def import_responses(
         isinstance(given, Mapping) and all(isinstance(name, str) for name in (*given, *given.values())),
         "columns", columns, 'our name of a column → the table\'s, such as {"response": "narrative"}',
     )  # fmt: skip
-    refuse_unless(
-        isinstance(match, Sequence) and not isinstance(match, str) and all(isinstance(name, str) for name in match),
-        "match", match, "a list of columns",
-    )  # fmt: skip
     spec = RunSpec.typed(model, _chosen(tasks), output, **settings)
-    scores, _ = imported(responses, spec, columns=columns, match=match, progress=progress)
+    scores, _ = imported(responses, spec, columns=columns, progress=progress)
     return Result(spec.output, scores, annotator_name(spec.annotator))
 
 

@@ -170,7 +170,6 @@ def responses(**wrong: Any) -> equivox.Result:
         (lambda: responses(model=5), "`model`: input should be a valid string, got 5"),
         (lambda: responses(columns=["a"]), "`columns` is our name of a column"),
         (lambda: responses(columns={"response": 5}), "`columns` is our name of a column"),
-        (lambda: responses(match="speaker"), "`match` is a list of columns, got 'speaker'"),
         (lambda: responses(progress=5), "`progress` is a function"),
         (lambda: equivox.open_run(None), "`folder` is the folder of a run, a text or a path, got None"),  # type: ignore[arg-type]
         (lambda: equivox.open_run("run", tasks=5), "`tasks` is a text that names task files"),  # type: ignore[arg-type]

@@ -35,7 +35,7 @@ def verify(
     quiet: QuietOption = False,
 ) -> int:
     """Check a run's hashes and requests, and recompute every number."""
-    from equivox.compare.believing import verify_with_labels
+    from equivox.compare.verification import verify_with_labels
     from equivox.integrations.hub.remote import HUB, downloaded
     from equivox.report.verification_tables import EXIT_CODES, verdict, verification_document, verification_tables
 
@@ -79,7 +79,7 @@ def gate(
 
     Exit code 0: no worse, 3: worse, 4: undecided, 1: not comparable.
     """
-    from equivox.cli.show import believe_all
+    from equivox.cli.show import refuse_unverified
     from equivox.compare.gate import EXIT_CODES, check_run, read_margins
     from equivox.report.gate import make_gate_document, make_gate_table, write_junit, write_summary
 
@@ -87,7 +87,7 @@ def gate(
         if file is not None:
             refuse_unusable_file(file, name)
     margins = read_margins(margin or ())
-    believe_all(list(dict.fromkeys([run, baseline])))
+    refuse_unverified(*dict.fromkeys([run, baseline]))
     checks = check_run(run, baseline, margins)
     if junit is not None:
         write_text(junit, write_junit(checks))

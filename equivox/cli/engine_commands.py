@@ -16,7 +16,6 @@ from equivox.cli.options import (
     TasksArgument,
     WorkersOption,
     columns_named,
-    names_in,
     output_option,
     takes_settings,
 )
@@ -135,13 +134,6 @@ def import_(
         list[str] | None,
         typer.Option(metavar="OURS=THEIRS", help="Map a column of the file, such as response=narrative; repeatable."),
     ] = None,
-    match: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMNS",
-            help="Match rows to samples by these columns, separated by commas; default: sample_id.",
-        ),
-    ] = None,
     quiet: QuietOption = False,
     **settings: Any,
 ) -> int:
@@ -155,9 +147,7 @@ def import_(
     name = responses.stem if model is None else model
     spec = RunSpec.typed(name, resolve_tasks(tasks), output, **settings)
     with progress_bars(quiet=quiet) as progress:
-        scores, told = import_responses(
-            responses, spec, columns=columns_named(column or []), match=names_in(match or ""), progress=progress
-        )
+        scores, told = import_responses(responses, spec, columns=columns_named(column or []), progress=progress)
     named = (f"{IMPORTED}:{spec.model}", spec.output, scores, annotator_name(spec.annotator))
     code = show_scores([named])
     for line in told:

@@ -32,7 +32,7 @@ def push(
     public: Annotated[bool, typer.Option("--public", help="Make a new repository public; default: private.")] = False,
 ) -> int:
     """Write a corpus or a run as a data set for the Hub; --push uploads it."""
-    from equivox.cli.show import believe_all
+    from equivox.cli.show import refuse_unverified
     from equivox.integrations.hub.dataset_card import is_restricted
     from equivox.integrations.hub.dataset_folder import write_dataset
     from equivox.integrations.hub.remote import check_repo, upload
@@ -43,7 +43,7 @@ def push(
     gated = False
     if is_run(name):
         opened(Path(name))
-        believe_all([Path(name)])
+        refuse_unverified(Path(name))
         configs = write_run(Path(name), folder, repo=repo)
     else:
         with progress_bars(quiet=False) as progress:
@@ -137,11 +137,11 @@ def submit(
 
 def _to_the_hub(wish: Wish, *, send: bool) -> int:
     """Write a run's scores for the Hub's leaderboards; with `send` open a pull request on the model's repository."""
-    from equivox.cli.show import believe_all
+    from equivox.cli.show import refuse_unverified
     from equivox.integrations.hub.remote import upload
     from equivox.integrations.hub.submission import RESULTS, write_submission
 
-    believe_all([wish.run])
+    refuse_unverified(wish.run)
     values, left_out, marked = write_submission(wish)
     for task_id, value in values.items():
         echo(f"  {task_id}: {value:.4g}")
@@ -167,7 +167,7 @@ def _to_the_hub(wish: Wish, *, send: bool) -> int:
 
 def _to_board(run: Path, board: str, repo: str | None, output: Path | None, *, send: bool) -> int:
     """Write a run as a data set, and with `send` upload it and ask a board to list it."""
-    from equivox.cli.show import believe_all
+    from equivox.cli.show import refuse_unverified
     from equivox.integrations.hub.remote import check_repo, submit_to_board
     from equivox.integrations.hub.run_folder import write_run
 
@@ -175,7 +175,7 @@ def _to_board(run: Path, board: str, repo: str | None, output: Path | None, *, s
         raise UsageError("`repo` is missing: name the public data set that the run becomes, owner/name")
     check_repo(repo)
     check_repo(board)
-    believe_all([run])
+    refuse_unverified(run)
     folder = output or Path("hub") / repo.replace("/", "--")
     write_run(run, folder, repo=repo)
     show_files(folder)

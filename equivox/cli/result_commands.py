@@ -245,7 +245,7 @@ def leaderboard(
     from equivox.run.scoring import read_scores
 
     with ExitStack() as stack:
-        found, left_out = usable(_submitted(runs, stack))
+        found, left_out = usable(_submitted(runs, stack), verified=True)
         frame = make_board(dict(found))
         scores = [score for folder, _ in found for score in read_scores(folder)]
     refused = [(name, redacted_text(reason)) for name, reason in left_out]

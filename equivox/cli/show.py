@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, get_args
 
 from equivox.cli.output import EXIT_DONE, EXIT_INCOMPLETE, echo, echo_error, show_tables
 from equivox.compare.agreement import agreement
-from equivox.compare.believing import believe
 from equivox.compare.runs import ComparedRun, compared_run
+from equivox.compare.verification import verify_with_labels
 from equivox.core.endings import TRUNCATED, WITHHELD
 from equivox.core.errors import UsageError
 from equivox.core.files import write_whole
@@ -43,19 +43,20 @@ if TYPE_CHECKING:
 
 
 def usable(
-    named: Iterable[tuple[str, Callable[[], Path]]],
+    named: Iterable[tuple[str, Callable[[], Path]]], *, verified: bool = False
 ) -> tuple[list[tuple[Path, str]], list[LeftOut]]:
-    """Return the scored runs whose numbers are what their answers give, and the others, each named with its reason.
+    """Return the scored runs that can be used, and the others, each named with its reason.
 
-    Names and folders are as in `usable_runs`. UsageError if none of several can be used.
+    With `verified` the numbers of a run must be those that its answers give. Names and folders are as in `usable_runs`.
+    UsageError if none of several can be used.
     """
-    with progress_bars(quiet=False) as progress:
 
-        def check(folder: Path) -> None:
-            read_scores(folder)
-            believe(folder, progress)
+    def check(folder: Path) -> None:
+        read_scores(folder)
+        if verified:
+            refuse_unverified(folder)
 
-        found, left_out = usable_runs(named, check)
+    found, left_out = usable_runs(named, check)
     for name, reason in left_out:
         echo_error(f"left out: {name}: {reason}")
     if not found:
@@ -63,11 +64,16 @@ def usable(
     return found, left_out
 
 
-def believe_all(runs: Iterable[Path]) -> None:
+def refuse_unverified(*runs: Path) -> None:
     """Raise UsageError for a run whose numbers are not what its answers give; computing them shows progress."""
     with progress_bars(quiet=False) as progress:
         for run in runs:
-            believe(run, progress)
+            if (doubt := verify_with_labels(run, progress=progress).doubt) is not None:
+                raise UsageError(
+                    f"{run} cannot be used: its numbers differ from those of its answers ({doubt}); `equivox verify` "
+                    "lists them, `equivox score` computes the scores again, and the run's command sends missing "
+                    "requests"
+                )
 
 
 def show_scores(named: Sequence[tuple[str, Path, Sequence[Score], str | None]], *, details: bool = False) -> int:

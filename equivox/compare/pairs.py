@@ -10,19 +10,17 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from itertools import combinations
-from pathlib import Path
 from typing import Any, Self
 
 from equivox.annotate.merging import as_scored
 from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.coverage import MOST_RARE
-from equivox.core.errors import DamageError, StorageError, UsageError
+from equivox.core.errors import UsageError
 from equivox.core.fields import typed
-from equivox.core.files import cache_folder, file_hash, read_document, write_document
+from equivox.core.files import read_document
 from equivox.core.hashing import digest, seed_of
 from equivox.core.lazy import np, on_one_core
 from equivox.core.metric import Measure, PairedTask, PairedValues
@@ -32,13 +30,10 @@ from equivox.core.scores import DEFAULT_OPTIONS, NAN, Score
 from equivox.core.task import Task
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
-from equivox.run.opening import is_computed
 from equivox.run.scoring import families, open_samples, read_records, scores_path
 from equivox.statistics import adjust
 
 OVERALL = "all tasks"
-KEPT = "paired"
-"""The folder of the user's cache with the tests of every two runs that were compared here."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,65 +107,18 @@ def paired_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> l
     """Return the tests of every two runs for every number of a whole task that both have; empty for one run.
 
     A pair that is not tested is returned with the reason. Random numbers depend on the names of the tasks alone, so
-    that the same runs always give the same numbers: those of runs whose numbers were computed on this machine are kept
-    in the user's cache.
+    that the same runs always give the same numbers.
     """
-    places = [_kept_at(one, other, n_resamples) for one, other in combinations(opened, 2)]
-    kept = [_read_kept(place) if place else None for place in places]
     # Each test draws from a generator of its own, and numpy draws and multiplies outside of Python's lock.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         under_way = [
-            known or pool.map(_computed, [*_tests(one, other, n_resamples), *_overall(one, other, n_resamples)])
-            for (one, other), known in zip(combinations(opened, 2), kept, strict=True)
+            pool.map(_computed, [*_tests(one, other, n_resamples), *_overall(one, other, n_resamples)])
+            for one, other in combinations(opened, 2)
         ]
-        found = [list(tests) for tests in under_way]
-    for place, known, tests in zip(places, kept, found, strict=True):
-        if place and not known:
-            _keep(place, tests)
+        tests = [test for pair in under_way for test in pair]
     aligned.cache_clear()
     rows_of.cache_clear()
-    return with_q([test for tests in found for test in tests])
-
-
-def _kept_at(one: OpenedRun, other: OpenedRun, n_resamples: int) -> Path | None:
-    """Return where the tests of two runs are kept: a file named by all that determines them, this code included.
-
-    None for runs that were not computed on this machine, have changed or cannot be read, which another start may, and
-    for metrics of other packages, whose code may change.
-    """
-    sides = []
-    if one.unreadable or other.unreadable:
-        return None
-    for run in (one.run, other.run):
-        scores = [(score, run.measure(score)) for score in run.scores if score.is_whole]
-        ours = all(m is None or m.compare is None or m.compare.__module__.startswith("equivox.") for _, m in scores)
-        if not ours or not is_computed(run.folder):
-            return None
-        named = [[score.task, score.metric] for score, _ in scores]
-        sides.append([run.model, run.annotator, run.origin.fingerprint, named])
-    return cache_folder(KEPT) / f"{digest([_code(), n_resamples, sides])}.json"
-
-
-@cache
-def _code() -> str:
-    """Return the hash of equivox's code."""
-    rooms = [room for room in Path(__file__).parents[1].iterdir() if room.is_dir()]
-    return digest([file_hash(path) for room in sorted(rooms) for path in sorted(room.rglob("*.py"))])
-
-
-def _read_kept(place: Path) -> list[PairedTest] | None:
-    """Return the tests that are kept in a file; None if there is none, or it is damaged."""
-    with suppress(OSError, DamageError, TypeError, KeyError):
-        return [PairedTest(**{**row, "parts": tuple(row["parts"])}) for row in read_document(place)["tests"]]
-    return None
-
-
-def _keep(place: Path, tests: Sequence[PairedTest]) -> None:
-    """Keep tests; NaN, which JSON has no word for, is what a field without a value has. Infinity is not kept."""
-    # NaN alone is not equal to itself.
-    rows = [{name: value for name, value in vars(test).items() if value == value} for test in tests]
-    with suppress(StorageError, ValueError):
-        write_document(place, {"tests": rows})
+    return with_q(tests)
 
 
 def _computed(test: PairedTest | NotYet) -> PairedTest:

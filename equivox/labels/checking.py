@@ -17,7 +17,7 @@ from equivox.labels.sheet import COLUMNS, format_csv
 from equivox.run.manifest import read_manifest, state_hashes
 from equivox.run.opening import open_run
 from equivox.run.pipeline import writing
-from equivox.run.recomputing import Compared
+from equivox.run.verification import Verification
 
 
 def check_annotator(run: Path, sheets: Mapping[str, Rows], annotator: str | None = None) -> Audit:
@@ -54,7 +54,7 @@ def store_audit(run: Path, sheets: Mapping[str, Rows], audit: Audit) -> Path:
     return folder / RESULT_FILE
 
 
-def compare_audits(run: Path, compared: Compared) -> None:
+def compare_audits(run: Path, compared: Verification) -> None:
     """Compute the result that is stored with a run again from its labels, and compare every number."""
     try:
         stated = read_audit(run)

@@ -9,7 +9,7 @@ from typing import Any
 from equivox.core.plain import as_plain
 from equivox.core.text import how_many
 from equivox.report.table import Table
-from equivox.run.verifying import Verification
+from equivox.run.verification import Verification
 
 SHOWN = 40
 """The number of rows that a terminal shows of each table; the JSON holds all."""

@@ -1,19 +1,18 @@
 """Make a run of responses from elsewhere: each row of a table is the response to one request.
 
-A row is matched to a sample of the task's corpus by `sample_id`, or by columns that identify samples. If no corpus is
-named and the rows have all columns that the task needs, the samples are made from the rows. A request without a row is
-a failed response, which is counted. Nothing is written before every row has its sample.
+A row is matched to a sample of the task's corpus by `sample_id`, or by all columns that the task and the table share.
+If no corpus is named and the rows have all columns that the task needs, the samples are made from the rows. A request
+without a row is a failed response, which is counted. Nothing is written before every row has its sample.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
 from typing import Any
 
-from equivox.core.errors import UsageError, nearest
+from equivox.core.errors import UsageError
 from equivox.core.hashing import digest
 from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import EngineIdentity, Request, Response
@@ -48,144 +47,107 @@ Slot = tuple[str, str, Shown, int]
 
 
 def match_rows(
-    table: Table, tasks: Mapping[str, Task], corpora: Mapping[str, Corpus], match: Sequence[str], seed: int
+    table: Table, tasks: Mapping[str, Task], corpora: Mapping[str, Corpus], seed: int
 ) -> dict[Slot, Response]:
-    """Return the response of each row by its request; UsageError unless every row has a sample."""
-    finders = {
-        name: _Finder.of(table, task, corpora, match) for name, task in tasks.items() if task.data.corpus in corpora
+    """Return the response of each row by its request; UsageError unless every row has a single request."""
+    indexes = {
+        name: _Index.of(table, task, corpora[task.data.corpus], seed)
+        for name, task in tasks.items()
+        if task.data.corpus in corpora
     }
-    found: dict[Slot, Response] = {}
+    answers: dict[Slot, Response] = {}
     seen: Counter[tuple[str, str, Shown]] = Counter()
-    unmatched: list[int] = []
     for row in range(len(table)):
-        chosen = [task_named(table, row, tasks)] if TASK in table.columns else list(finders)
-        fitting = [(name, sample) for name in chosen for sample in finders[name].samples(row)]
+        chosen = [task_named(table, row, tasks)] if TASK in table.columns else list(indexes)
+        fitting = [(name, sample, shown) for name in chosen for sample, shown in indexes[name].find(row)]
         if not fitting:
-            unmatched.append(row)
-            continue
-        if len(fitting) > 1:
-            several = list(dict.fromkeys(name for name, _ in fitting))
-            fix = f"say which in a column `{TASK}`" if len(several) > 1 else "match by more columns (`--match`)"
-            one = several if len(several) > 1 else [sample.sample_id for _, sample in fitting]
-            raise UsageError(f"{table.at(row)} may be about {', '.join(one[:3])}; {fix}")
-        name, sample = fitting[0]
-        for column in (*tasks[name].group, tasks[name].cluster):
-            told, known = table.cell(column, row), plain(sample.columns.get(column))
-            if None not in (told, known) and told != known:
-                raise UsageError(
-                    f"{table.at(row)}: {column} is {told!r}, and the sample {sample.sample_id!r}, "
-                    f"which the row names, has {known!r}; are the rows shifted? "
-                    "If the column means something else, remove it"
-                )
-        shown = _shown(table, row, tasks[name], sample, seed)
-        place = (name, sample.sample_id, shown)
-        repeat = _repeat(table, row, seen[place])
-        seen[place] += 1
-        if (*place, repeat) in found:
             raise UsageError(
-                f"{table.at(row)} is the second response of {sample.sample_id!r} with `{REPEAT}` "
-                f"{repeat}; number the responses of a sample 0, 1, …"
+                f"{table.at(row)} matches no sample of {', '.join(chosen)} by {indexes[chosen[0]].describe(row)}; "
+                "correct the row or remove it"
             )
-        found[*place, repeat] = table.answer(row)
-    if unmatched:
-        first = next(iter(finders.values()))
-        raise UsageError(
-            f"{len(unmatched):,} of {len(table):,} rows of {table.name} match no sample of {', '.join(tasks)} by "
-            f"{', '.join(first.by)}, such as row {table.numbers[unmatched[0]]} ({first.told(unmatched[0])}); correct "
-            "or remove them, or match by other columns (`--match`)"
-        )
-    return found
+        name, sample, shown = fitting[0]
+        if len(fitting) > 1:
+            named = list(dict.fromkeys(name for name, _, _ in fitting))
+            fix = f"say which in a column `{TASK}`" if len(named) > 1 else f"name it in a column `{SAMPLE}`"
+            several = named if len(named) > 1 else [sample.sample_id for _, sample, _ in fitting]
+            raise UsageError(f"{table.at(row)} may be about {', '.join(several[:3])}; {fix}")
+        _refuse_other_group(table, row, tasks[name], sample)
+        repeat = _repeat(table, row, seen[name, sample.sample_id, shown])
+        seen[name, sample.sample_id, shown] += 1
+        if (name, sample.sample_id, shown, repeat) in answers:
+            raise UsageError(
+                f"{table.at(row)} is the second response of {sample.sample_id!r} with `{REPEAT}` {repeat}; number the "
+                "responses of a sample 0, 1, …"
+            )
+        answers[name, sample.sample_id, shown, repeat] = table.answer(row)
+    return answers
 
 
 @dataclass(frozen=True)
-class _Finder:
-    """Finder of the sample of a row in one task, by their common columns."""
+class _Index:
+    """The samples of a task, and how each is shown, by their values in columns of a table of responses."""
 
     table: Table
-    by: tuple[str, ...]
-    index: Mapping[tuple[str | None, ...], Sequence[Sample]]
+    by: Sequence[str]
+    shown: Sequence[str]
+    entries: Mapping[tuple[str | None, ...], Sequence[tuple[Sample, Shown]]]
 
     @classmethod
-    def of(cls, table: Table, task: Task, corpora: Mapping[str, Corpus], match: Sequence[str]) -> _Finder:
-        samples = samples_of(corpora[task.data.corpus], task)
+    def of(cls, table: Table, task: Task, corpus: Corpus, seed: int) -> _Index:
+        """Return the index by `sample_id`, or by all columns that the task needs and the table has."""
+        samples = samples_of(corpus, task)
         has = [*(samples[0].columns if samples else ())]
-        usable = [name for name in table.columns if name in has and name != table.response]
-        by = tuple(match) or ((SAMPLE,) if SAMPLE in table.columns else ())
-        for name in by:
-            if name not in table.columns or (name != SAMPLE and name not in has):
-                where = table.name if name not in table.columns else f"the corpus of {task.name}"
-                known = [*table.columns] if name not in table.columns else [SAMPLE, *has]
-                raise UsageError(
-                    f"`match` names the column {name!r}, which {where} lacks{nearest(name, known)}; it has "
-                    f"{', '.join(known)}"
-                )
-        if not by:
-            wanted = {*needed(task), *placeholders(task)}
-            by = tuple(name for name in usable if name in wanted)
-            # An `id` may be that of the answer: the rows are named by it where nothing else tells them apart.
-            if "id" in usable and "id" not in by and max(map(len, _indexed(samples, by).values())) > 1:
-                by = ("id", *by)
+        wanted = dict.fromkeys((*needed(task), *placeholders(task)))
+        shared = [name for name in wanted if name in table.columns and name in has and name != table.response]
+        by = [SAMPLE] if SAMPLE in table.columns else shared
         if not by:
             raise UsageError(
                 f"{table.name} does not say which sample a row is about: it has {', '.join(table.columns)}, and a "
                 f"sample of {task.name} has {', '.join([SAMPLE, *has])}; name a column by `--column {SAMPLE}=COLUMN`"
             )
-        return cls(table, by, _indexed(samples, by))
+        entries: dict[tuple[str | None, ...], list[tuple[Sample, Shown]]] = {}
+        names: Sequence[str] = ()
+        for sample in samples:
+            ways = presentations_of(task, sample, seed)
+            names = [name for name in sorted(ways[0]) if name in table.columns]
+            shown = [tuple((name, way.get(name, "")) for name in names) for way in ways]
+            if len(set(shown)) < len(ways) or (ways[0] and not names):
+                raise UsageError(
+                    f"{task.name} shows each sample in some way, and {table.name} does not say how; give the "
+                    f"columns {', '.join(sorted(ways[0]))}"
+                )
+            cells = [sample.sample_id if name == SAMPLE else plain(sample.columns[name]) for name in by]
+            for way in shown:
+                entries.setdefault((*cells, *(value for _, value in way)), []).append((sample, way))
+        return cls(table, by, names, entries)
 
-    def samples(self, row: int) -> Sequence[Sample]:
-        """Return the samples that fit a row."""
-        cells = tuple(self.table.cell(name, row) for name in self.by)
-        if found := self.index.get(cells):
-            return found
-        # A sample with a file can be named by it: folder/nep_1.png is nep_1.
-        pairs = zip(self.by, cells, strict=True)
-        stems = (PurePosixPath(cell).stem if name == SAMPLE and cell else cell for name, cell in pairs)
-        return self.index.get(tuple(stems), ())
+    def find(self, row: int) -> Sequence[tuple[Sample, Shown]]:
+        """Return the samples that fit a row, and how they were shown."""
+        return self.entries.get(tuple(self.table.cell(name, row) for name in (*self.by, *self.shown)), ())
 
-    def told(self, row: int) -> str:
+    def describe(self, row: int) -> str:
         """Return a row's values in the columns, in words."""
-        return ", ".join(f"{name} {self.table.cell(name, row)!r:.60}" for name in self.by)
+        return ", ".join(f"{name} {self.table.cell(name, row)!r:.60}" for name in (*self.by, *self.shown))
 
 
-def _indexed(samples: Iterable[Sample], by: Sequence[str]) -> Mapping[tuple[str | None, ...], Sequence[Sample]]:
-    """Return the samples by their values in columns."""
-    index: dict[tuple[str | None, ...], list[Sample]] = {}
-    for sample in samples:
-        key = tuple(sample.sample_id if name == SAMPLE else plain(sample.columns[name]) for name in by)
-        index.setdefault(key, []).append(sample)
-    return index
+def _refuse_other_group(table: Table, row: int, task: Task, sample: Sample) -> None:
+    """Raise UsageError for a row whose group or cluster is not that of its sample."""
+    for column in (*task.group, task.cluster):
+        stated, known = table.cell(column, row), plain(sample.columns.get(column))
+        if None not in (stated, known) and stated != known:
+            raise UsageError(
+                f"{table.at(row)}: {column} is {stated!r}, and the sample {sample.sample_id!r}, which the row names, "
+                f"has {known!r}; are the rows shifted? If the column means something else, remove it"
+            )
 
 
-def _shown(table: Table, row: int, task: Task, sample: Sample, seed: int) -> Shown:
-    """Return the presentation of a row's sample; UsageError if the task does not have it."""
-    if task.prompt.presentations is None:
-        return ()
-    ways = presentations_of(task, sample, seed)
-    names = sorted({name for way in ways for name in way})
-    given = [name for name in names if name in table.columns]
-    told = tuple((name, table.cell(name, row) or "") for name in given)
-    offered = [tuple((name, way[name]) for name in given) for way in ways]
-    if len(set(offered)) < len(ways) or not given:
-        raise UsageError(
-            f"{task.name} presents a sample in {len(ways)} way{'s' * (len(ways) > 1)}, and {table.name} does not say "
-            f"how; give the columns {', '.join(names)}"
-        )
-    if told not in offered:
-        raise UsageError(
-            f"{table.at(row)}: {task.name} does not present {sample.sample_id!r} with "
-            f"{', '.join(f'{name} {value!r:.60}' for name, value in told)}; it does with "
-            f"{', '.join(f'{name} {value!r:.60}' for name, value in offered[0])}"
-        )
-    return told
-
-
-def _repeat(table: Table, row: int, next_one: int) -> int:
+def _repeat(table: Table, row: int, next_number: int) -> int:
     if REPEAT not in table.columns:
-        return next_one
-    given = table.cell(REPEAT, row) or ""
-    if not given.isdecimal():
-        raise UsageError(f"{table.at(row)}: `{REPEAT}` is {given!r}; number repeats 0, 1, …")
-    return int(given)
+        return next_number
+    text = table.cell(REPEAT, row) or ""
+    if not text.isdecimal():
+        raise UsageError(f"{table.at(row)}: `{REPEAT}` is {text!r}; number repeats 0, 1, …")
+    return int(text)
 
 
 NO_ROW, NO_TEXT = "the table has no row for it", "its row has no text"
@@ -200,7 +162,6 @@ def import_responses(
     spec: RunSpec,
     *,
     columns: Mapping[str, str] | None = None,
-    match: Sequence[str] = (),
     progress: Progress = no_progress,
 ) -> tuple[list[Score], list[str]]:
     """Make the run `spec`, whose model is a name, from the responses in a table; annotate and score it.
@@ -208,9 +169,8 @@ def import_responses(
     Return the scores, and sentences about how the rows met the requests.
 
     `responses` is a file (CSV, TSV, JSON, JSON lines, parquet, Excel) or a table in memory. `columns` maps our names to
-    the table's (`{"response": "narrative"}`). `match` names the columns that identify the sample of a row; without it,
-    `sample_id` or else the columns of the task that are in the table. Several rows of one sample are its repeats, in
-    their order or as in the column `repeat`.
+    the table's (`{"response": "narrative"}`). A row is matched by `sample_id`, or by all columns that the task and the
+    table share. Several rows of a sample are its repeats, in their order or as in the column `repeat`.
 
     A repeated call resumes the run. Raises UsageError, before anything is written, for a table that cannot be read,
     for rows that fit no sample or several, and for a row whose group or cluster is not its sample's.
@@ -226,13 +186,9 @@ def import_responses(
     if missing := {text for task in tasks.values() for text in task.data.missing}:
         for name in table.columns.keys() - {table.response}:
             table.columns[name] = [None if plain(cell) in missing else cell for cell in table.columns[name]]
-    own = described_corpora(table, tasks, match) if spec.data is None else None
+    own = described_corpora(table, tasks) if spec.data is None else None
     corpora = _opened(table, tasks, spec.data) if own is None else own
-    if SAMPLE not in table.columns and not match and all(_asked_of(responses, task) for task in tasks.values()):
-        samples = [sample.sample_id for corpus in corpora.values() for sample in corpus.samples]
-        if len(samples) == table.numbers[-1]:
-            table.columns[SAMPLE] = [samples[number - 1] for number in table.numbers]
-    slots = match_rows(table, tasks, corpora, match, spec.seed)
+    slots = match_rows(table, tasks, corpora, spec.seed)
     repeats: dict[str, int] = {}
     for name, _, _, repeat in slots:
         repeats[name] = max(repeats.get(name, 1), repeat + 1)
@@ -297,12 +253,6 @@ def _engine(model: str, answers: Mapping[Slot, Response]) -> RecordedEngine:
         return replace(found, key=request.key, error=None if found.text is not None else found.error or NO_TEXT)
 
     return RecordedEngine(EngineIdentity(engine=IMPORTED, model=model, revision=digest(content)), answer)
-
-
-def _asked_of(responses: Any, task: Task) -> bool:
-    """Return whether a file of responses is the very table that a task asks about, a row for each of its samples."""
-    own = task.data.table if task.data.kind == "text" and not task.data.swap else None
-    return own is not None and isinstance(responses, str | Path) and Path(responses).samefile(own)
 
 
 def _declared(spec: RunSpec) -> dict[str, Task]:

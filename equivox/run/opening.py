@@ -1,14 +1,13 @@
 """The door to stored runs: every command opens a run through `open_run`, whoever made it.
 
-A run is data from elsewhere until its numbers were computed on this machine. `open_run` refuses files that are none of
-a run, and says what is not as it was scored. What publishes or decides by a run asks `equivox.compare.believing` as
-well, which computes every number again, once.
+A run is data from elsewhere. `open_run` refuses files that are none of a run, and says what is not as it was scored.
+Commands that publish or decide by a run verify it as well, see `equivox.compare.verification`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -17,19 +16,12 @@ from equivox.core.files import cache_folder, file_hash
 from equivox.core.foreign_files import refuse_oversized
 from equivox.core.hashing import digest
 from equivox.core.task import DataSource
-from equivox.core.version import __version__
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.run.declarations import TASKS_FILE
-from equivox.run.manifest import MANIFEST_FILE, changed_files, read_manifest, run_files, stated_hashes
+from equivox.run.manifest import changed_files, read_manifest, run_files
 
-COMPUTED = "computed"
-"""The folder of the user's cache with a file for each run whose numbers were computed on this machine, which holds the
-version that did; its name is the SHA-256 of the run's manifest, which states the hashes of all its other files."""
 MADE = "made"
 """The folder of the user's cache with an empty file for each run that was begun on this machine."""
-_UNFINISHED: dict[Path, str] = {}
-"""The runs without scores of which this process did all so far, with the SHA-256 of the manifest as it left them: a run
-file takes its models through one stage after the other, and only a run with scores can be noted as computed."""
 
 
 def open_run(folder: Path) -> str | None:
@@ -39,10 +31,9 @@ def open_run(folder: Path) -> str | None:
     is under way states no hashes yet, and nothing is said of it.
     """
     changed = changed_files(folder, read_manifest(folder))
-    if changed or not _is_noted(folder):
-        for path in run_files(folder).values():
-            with suppress(FileNotFoundError):  # a run that is under way replaces its files
-                refuse_oversized(path)
+    for path in run_files(folder).values():
+        with suppress(FileNotFoundError):  # a run that is under way replaces its files
+            refuse_oversized(path)
     if not changed:
         return None
     names = ", ".join(sorted(changed)[:3]) + (", …" if len(changed) > 3 else "")
@@ -85,31 +76,12 @@ def by_name(folders: Iterable[Path]) -> list[tuple[str, Callable[[], Path]]]:
     return [(str(folder), partial(Path, folder)) for folder in folders]
 
 
-def is_computed(folder: Path) -> bool:
-    """Return whether this version computed the numbers of a run on this machine, and no file changed since."""
-    return _is_noted(folder) and not changed_files(folder, read_manifest(folder))
-
-
-def note_computed(folder: Path) -> None:
-    """Note that the numbers of the run in `folder` were computed on this machine; without hashes nothing is noted."""
-    if stated_hashes(read_manifest(folder)) is None:
-        return
-    _write_note(_note(folder), __version__)
-
-
-def _is_noted(folder: Path) -> bool:
-    with suppress(OSError):
-        return _note(folder).read_text() == __version__
-    return False
-
-
-def _note(folder: Path) -> Path:
-    return cache_folder(COMPUTED) / file_hash(folder / MANIFEST_FILE)
-
-
 def note_made(folder: Path) -> None:
     """Note that the run in `folder` was begun on this machine."""
-    _write_note(_made(folder))
+    note = _made(folder)
+    with suppress(OSError):  # without a cache a run counts as one from elsewhere
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.touch()
 
 
 def was_made(folder: Path) -> bool:
@@ -136,24 +108,3 @@ def _made(folder: Path) -> Path:
     manifest = read_manifest(folder)
     known = [manifest["created"], manifest["identity"], manifest["command"]["data"], file_hash(folder / TASKS_FILE)]
     return cache_folder(MADE) / digest(known)
-
-
-def _write_note(note: Path, text: str = "") -> None:
-    with suppress(OSError):  # without a cache a run counts as one from elsewhere
-        note.parent.mkdir(parents=True, exist_ok=True)
-        note.write_text(text)
-
-
-@contextmanager
-def computing(folder: Path) -> Iterator[None]:
-    """Note a run that is new, or that this machine computed before, as computed here once a block has scored it."""
-    place, manifest = folder.resolve(), folder / MANIFEST_FILE
-    left = _UNFINISHED.pop(place, None)
-    ours = not manifest.exists() or left == file_hash(manifest) or is_computed(folder)
-    yield
-    if not ours or not manifest.exists():
-        return
-    if stated_hashes(read_manifest(folder)) is None:
-        _UNFINISHED[place] = file_hash(manifest)
-    else:
-        note_computed(folder)

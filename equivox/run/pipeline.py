@@ -49,7 +49,7 @@ from equivox.run.manifest import (
     run_identity,
     write_manifest,
 )
-from equivox.run.opening import computing, note_made
+from equivox.run.opening import note_made
 from equivox.run.plan import PLAN_FILE, Plan, make_plan, samples_of, without_group
 from equivox.run.presented import refuse_unseen_groups
 from equivox.run.scoring import follow_up, open_samples, remove_scores, score, scores_path
@@ -391,8 +391,7 @@ def writing(folder: Path) -> Iterator[None]:
         why = error.strerror or error
         raise UsageError(f"cannot write to {folder}: {why}; name another folder, or copy the run to one") from None
     try:
-        with computing(folder):
-            yield
+        yield
     finally:
         lock.release()
 

@@ -96,10 +96,6 @@ class Table:
             answer = _of_error(self.columns[ERROR][row], answer)
         return settle(replace(answer, finish_reason=answer.finish_reason or self.cell(ENDED, row)))
 
-    def record(self, row: int) -> dict[str, Any]:
-        """Return a row by the names of its columns."""
-        return {name: column[row] for name, column in self.columns.items()}
-
 
 _NO_ANSWER = Response(key="", text=None)
 _NOTHING = ("nan", "NaN", "<NA>", "#N/A")
@@ -187,97 +183,81 @@ def needed(task: Task) -> list[str]:
 
 def lacking(table: Table, task: Task) -> list[str]:
     """Return the columns that the first row would need to describe its sample."""
-    told = _told(table, 0, _form(task))
-    return [name for name in needed(task) if name not in told]
+    record = _describe(table, 0, task)
+    return [name for name in needed(task) if name not in record]
 
 
-def described_corpora(table: Table, tasks: Mapping[str, Task], match: Sequence[str]) -> dict[str, Corpus] | None:
+def described_corpora(table: Table, tasks: Mapping[str, Task]) -> dict[str, Corpus] | None:
     """Return the corpora that the rows describe; None where they do not have all columns.
 
     The rows then have the columns `sample_id` and `task`, too.
     """
-    if match or any(task.prompt.presentations is not None for task in tasks.values()):
+    if any(task.prompt.presentations is not None for task in tasks.values()):
         return None
-    forms = {name: _form(task) for name, task in tasks.items()}
-    for task in tasks.values():
-        # A table about one task need not say which part of a corpus it is about.
-        if set(lacking(table, task)) - set(task.data.where if len(tasks) == 1 else ()):
-            return None
-    told = {form: [_told(table, row, form) for row in range(len(table))] for form in dict.fromkeys(forms.values())}
-    owners = [
-        _owner(table, row, tasks, {name: told[form][row] for name, form in forms.items()}) for row in range(len(table))
-    ]
-    shared = Counter(tasks[name].data.corpus for name in set(owners))
-    samples: dict[str, dict[str, Mapping[str, Column]]] = {}
+    # A table about a single task need not say which part of a corpus it is about.
+    implied = [name for task in tasks.values() for name in task.data.where] if len(tasks) == 1 else []
+    if any(name not in implied for task in tasks.values() for name in lacking(table, task)):
+        return None
+    owners = [_find_task(table, row, tasks) for row in range(len(table))]
+    n_tasks = Counter(tasks[name].data.corpus for name in set(owners))
+    members: dict[str, dict[str, Mapping[str, Column]]] = {}
     ids = []
     for row, name in enumerate(owners):
-        task, record = tasks[name], told[forms[name]][row]
-        sample_id = plain(record.get(SAMPLE))
-        if sample_id is None:
-            if SAMPLE in record or shared[task.data.corpus] > 1:
+        task, number = tasks[name], table.numbers[row]
+        sample_id = table.cell(SAMPLE, row)
+        if sample_id is None and (SAMPLE in table.columns or n_tasks[task.data.corpus] > 1):
+            raise UsageError(f"{table.at(row)}: `{SAMPLE}` is missing; name the sample in every row")
+        ids.append(sample_id or f"row {number}")
+        columns = _sample_columns(table, row, task)
+        known = members.setdefault(task.data.corpus, {}).setdefault(ids[-1], columns)
+        for column in columns.keys() & known.keys():
+            if known[column] != columns[column]:
                 raise UsageError(
-                    f"{table.at(row)}: `{SAMPLE}` is missing; name the sample in every row, so that the "
-                    "rows of several tasks about one sample meet"
+                    f"{table.at(row)}: the sample {ids[-1]!r} has {column} {columns[column]!r} here and "
+                    f"{known[column]!r} in a row before; give each sample its own `{SAMPLE}`"
                 )
-            sample_id = f"row {table.numbers[row]}"
-        ids.append(sample_id)
-        described = _sample_columns(table, row, task, record)
-        before = samples.setdefault(task.data.corpus, {}).setdefault(sample_id, described)
-        if changed := [column for column in described if column in before and before[column] != described[column]]:
-            raise UsageError(
-                f"{table.at(row)}: the sample {sample_id!r} has {changed[0]} "
-                f"{described[changed[0]]!r} here and {before[changed[0]]!r} in a row before; give each sample its own "
-                f"`{SAMPLE}`"
-            )
-        samples[task.data.corpus][sample_id] = {**before, **described}
+        members[task.data.corpus][ids[-1]] = {**known, **columns}
     table.columns[SAMPLE], table.columns[TASK] = ids, list(owners)
     return {
         corpus: Corpus(
             name=corpus,
-            fingerprint=digest(sorted([sample_id, dict(own)] for sample_id, own in members.items())),
-            samples=tuple(text_sample(sample_id, own) for sample_id, own in members.items()),
+            fingerprint=digest(sorted([sample_id, dict(columns)] for sample_id, columns in samples.items())),
+            samples=tuple(text_sample(sample_id, columns) for sample_id, columns in samples.items()),
         )
-        for corpus, members in samples.items()
+        for corpus, samples in members.items()
     }
 
 
-def _form(task: Task) -> str:
-    """Return the name of the builder that knows the records of a task's corpus."""
-    return task.data.builder or task.data.corpus
-
-
-def _told(table: Table, row: int, form: str) -> dict[str, Any]:
-    """Return a row with what it implies of its sample, by the builder of a corpus."""
-    record, builder = table.record(row), builders().get(form)
+def _describe(table: Table, row: int, task: Task) -> dict[str, Any]:
+    """Return a row with what it implies of its sample, by the builder of the task's corpus."""
+    record = {name: column[row] for name, column in table.columns.items()}
+    builder = builders().get(task.data.builder or task.data.corpus)
     return record if builder is None else {**record, **builder.described(record)}
 
 
-def _owner(table: Table, row: int, tasks: Mapping[str, Task], records: Mapping[str, Mapping[str, Any]]) -> str:
+def _find_task(table: Table, row: int, tasks: Mapping[str, Task]) -> str:
     """Return the name of the task that a row is about, where the rows describe their samples."""
     if TASK in table.columns:
         return task_named(table, row, tasks)
     fitting = []
     for name, task in tasks.items():
-        record = records[name]
-        wanted = task.data.wanted
-        if all(column not in record or plain(record[column]) in allowed for column, allowed in wanted.items()):
+        record = _describe(table, row, task)
+        if all(plain(record.get(column, next(iter(any_of)))) in any_of for column, any_of in task.data.wanted.items()):
             fitting.append(name)
     if len(fitting) != 1:
-        by = dict.fromkeys(column for task in tasks.values() for column in task.data.where)
-        told = ", ".join(f"{column} {next(iter(records.values())).get(column)!r}" for column in by)
-        what = f"is about none of {', '.join(tasks)}" if not fitting else f"may be about {', '.join(fitting)}"
-        raise UsageError(f"{table.at(row)} {what}{f' ({told})' if told else ''}; say which in a column `{TASK}`")
+        what = f"may be about {', '.join(fitting)}" if fitting else f"is about none of {', '.join(tasks)}"
+        raise UsageError(f"{table.at(row)} {what}; say which in a column `{TASK}`")
     return fitting[0]
 
 
-def _sample_columns(table: Table, row: int, task: Task, record: Mapping[str, Any]) -> dict[str, Column]:
+def _sample_columns(table: Table, row: int, task: Task) -> dict[str, Column]:
     """Return the columns of a sample that its row describes; what the prompt alone needs stays a placeholder."""
+    record = _describe(table, row, task)
     columns: dict[str, Column] = {}
     for name in needed(task):
         value = plain(record.get(name))
         if value is None and name in task.data.where and name not in record:
-            wanted = task.data.where[name]
-            value = wanted if isinstance(wanted, str) else wanted[0]
+            value = next(iter(task.data.wanted[name]))
         if value is None and (name in table.columns or name not in record):
             raise UsageError(
                 f"{table.at(row)}: `{name}` is missing, which {task.name} needs; fill it in, or leave the row out"

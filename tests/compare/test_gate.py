@@ -30,7 +30,6 @@ from equivox.core.scores import Score, ScoringOptions
 from equivox.report.gate import make_gate_table
 from equivox.report.notes import write_note
 from equivox.run.manifest import read_manifest, state_hashes, write_manifest
-from equivox.run.opening import note_computed
 from equivox.run.pipeline import rescore
 
 TASKS = "vibe_gender:candidate,vibe_gender:story"
@@ -142,7 +141,6 @@ def test_a_model_that_has_not_changed_passes(runs: dict[str, Path], tmp_path: Pa
     for name in ("choices", "20"):
         copy = shutil.copytree(runs[name], tmp_path / name)
         write_manifest(copy, read_manifest(copy) | {"created": "2026-01-02T03:00:00+00:00"})
-        note_computed(copy)
         for check in check_run(runs[name], copy, {"": 1.0}).checks:
             assert (check.outcome, check.difference) == ("pass", 0.0) and math.isnan(check.low)
 
@@ -351,7 +349,6 @@ def test_a_judge_whose_server_answered_by_another_name_is_another_judge(runs: di
     outcomes = []
     for one in (alike, moved):
         write_manifest(other, one)
-        note_computed(other)
         outcomes.append(check_run(other, runs["fair"], {"": 60.0}))
     assert [found.outcome for found in outcomes] == ["pass", "not comparable"]
     assert all("not annotated alike" in check.reason for check in outcomes[1].checks)
@@ -399,7 +396,6 @@ def test_a_metric_that_needs_code_says_which_file_to_name(runs: dict[str, Path],
     code = "equivox_task_files.mine_0123456789abcdef:METRIC"
     write_document(run / "tasks.json", json.loads(declared.replace("equivox.metrics.ntvd.metric:METRIC", code)))
     state_hashes(run)
-    note_computed(run)
     assert "the run needs code of mine.py" in equivox.refused("gate", run, "--baseline", runs["fair"], "--margin", 5)
 
 

@@ -20,11 +20,15 @@ import equivox as eq
 from equivox.core.errors import UsageError
 from equivox.dataset_builders.corpus import Corpus
 from equivox.dataset_builders.opening import open_corpus
+from equivox.run.generating import count_failures
 from equivox.run.importing import _refuse_sparse
+from equivox.run.plan import samples_of
 from equivox.run.response_table import Table
 from equivox.tasks.registry import resolve_tasks
 
 Record = dict[str, Any]
+SHOWN = [{"sample_id": "gender/00000_ada", "text": "A"}]
+TONES = {"f": "warm", "m": "cool"}
 OPTIONS = eq.ScoringOptions(min_count=1, n_resamples=99)
 
 
@@ -163,54 +167,25 @@ def test_released_responses_need_neither_corpus_nor_images(reference_data: Path,
     assert subjects.coverage.used == 20
 
 
-def test_stories_are_matched_by_characters_and_place(tmp_path: Path, equivox: Cli) -> None:
-    from equivox.dataset_builders.badf import open_grid
-    from equivox.tasks.registry import resolve_tasks
-
+def test_stories_are_matched_by_all_columns_that_they_share_with_the_task(tmp_path: Path, equivox: Cli) -> None:
     (task,) = resolve_tasks("badf_two:gender")
-    grid = [
-        s.columns for s in open_grid(task.data, "sample").samples
-        if (s.columns["dimension"], s.columns["characters"]) == ("gender", "pair")
-    ]  # fmt: skip
+    grid = [sample.columns for sample in samples_of(open_corpus(task.data, "sample"), task)]
     rows = [
         {"d1": own["d1"], "d2": own["d2"], "loc": own["loc"], "story": f"{own['d1']} and {own['d2']} met, {number}."}
         for own in grid for number in (1, 2)
     ][:-1]  # fmt: skip
-    path = tmp_path / "stories.csv"
-    pandas.DataFrame(rows).to_csv(path, index=False)
-    run = tmp_path / "run"
-    arguments = ("import", path, "badf_two:gender", "-o", run, "--data", "sample", "--column", "response=story", "-q")
+    pandas.DataFrame(rows).to_csv(tmp_path / "stories.csv", index=False)
+    pandas.DataFrame(rows).drop(columns="loc").to_csv(tmp_path / "vague.csv", index=False)
+    options = ("badf_two:gender", "-o", tmp_path / "run", "--data", "sample", "--column", "response=story", "-q")
+    # A row that fits several samples is refused.
+    assert "row 1 may be about gender/" in equivox.refused("import", tmp_path / "vague.csv", *options)
     # Rules cannot read a real story: the scores are undefined, and say so.
-    code, out, _ = equivox(*arguments, "--match", "d1,d2,loc")
-    assert code == 1
-    assert f"{len(rows)} responses of stories.csv, matched to the corpus; requests without a row, which count as" in out
+    code, out, _ = equivox("import", tmp_path / "stories.csv", *options)
+    assert code == 1 and f"{len(rows)} responses of stories.csv, matched to the corpus" in out
     assert "failed 1 time: the table has no row for it" in out
-    answers = eq.open_run(run).to_pandas("responses")
+    answers = eq.open_run(tmp_path / "run").to_pandas("responses")
     assert answers["text"].notna().sum() == len(rows) == 2 * len(grid) - 1
     assert set(answers["repeat"]) == {0, 1}
-    err = equivox.refused(*arguments, "--match", "d1,d2")
-    assert "row 1 may be about gender/" in err and "match by more columns" in err
-
-
-def test_a_sample_of_two_tasks_does_not_say_which_was_asked(tmp_path: Path) -> None:
-    told = [{"sample_id": sample.sample_id, "response": "Try yoga."} for sample in sample_corpus().samples]
-    both = "vibe_gender:advisory, vibe_gender:story; say which in a column `task`"
-    with pytest.raises(UsageError, match=f"row 1 may be about {both}"):
-        imported(told, tmp_path / "run", "vibe_gender:advisory,vibe_gender:story", data="sample")
-
-
-def test_samples_may_be_named_by_their_files(tmp_path: Path) -> None:
-    from equivox.dataset_builders.opening import open_corpus
-
-    task = eq.load_task("genres_standin:mp")
-    told = [
-        {"image": f"somewhere/else/{sample.sample_id}.png", "text": f"What {sample.columns['name_1']} did."}
-        for sample in open_corpus(task.data, "sample").samples
-    ]
-    result = imported(told, tmp_path / "run", task.name, data="sample", columns={"sample_id": "image"})
-    answers = result.to_pandas("responses")
-    assert len(answers) == len(told)
-    assert (answers["text"] == "What " + answers["name_1"].astype(str) + " did.").all()
 
 
 def test_a_row_without_a_text_is_a_failed_response(tmp_path: Path) -> None:
@@ -223,18 +198,7 @@ def test_a_row_without_a_text_is_a_failed_response(tmp_path: Path) -> None:
     score = result.scores[0]
     assert math.isnan(score.value) and score.undefined_reason.values["share"] == 0.25
     assert (score.coverage.requested, score.coverage.generated) == (8, 5)
-    from equivox.run.generating import count_failures
-
     assert count_failures(tmp_path / "run") == {"timed out": 1, "its row has no text": 2}
-
-
-def test_a_table_may_answer_few_of_the_requests_of_a_corpus(tmp_path: Path) -> None:
-    # Two answers to 288 requests: all others have failed, and nothing can be said.
-    told = [{"sample_id": sample.sample_id, "response": "Try yoga."} for sample in sample_corpus().samples[:2]]
-    result = imported(told, tmp_path / "run", data="sample")
-    coverage = result.scores[0].coverage
-    assert (coverage.requested, coverage.generated) == (288, 2)
-    assert math.isnan(result.scores[0].value)
 
 
 @pytest.mark.parametrize("emotions", ["neutral", ("neutral", "happy")])
@@ -421,69 +385,25 @@ def test_the_texts_that_were_asked_about_are_not_taken_for_responses(tmp_path: P
 
 @pytest.mark.parametrize("swap", ["", "swap: {name: {f: [Ann], m: [Tom]}}\n"])
 def test_rows_of_an_own_table_are_named_by_its_ids(swap: str, tmp_path: Path, equivox: Cli) -> None:
-    """An answer that has the `id` of its question, and its group where both are asked it, says no more than that."""
+    """With a swap the rows name the item and the group."""
     (tmp_path / "mine.yaml").write_text(
         f"name: mine\ntable: mine.csv\ngroup: gender\n{swap}card: Made up.\nquestions:\n  - name: tone\n"
         "    text: '{ask}'\n    attributes:\n      - {name: tone, asks: the tone, options: [warm, cool]}\n"
     )
-    asked = [{"id": f"q{i}", "gender": "fm"[i % 2], "ask": f"Case {i} of {{name}}"} for i in range(20)]
-    told = [{"id": row["id"], "gender": of, "response": {"f": "warm", "m": "cool"}[of]} for row in asked for of in "fm"]
-    if swap:
-        asked = [{name: row[name] for name in ("id", "ask")} for row in asked]
-    else:
-        told = [{"id": row["id"], "response": {"f": "warm", "m": "cool"}[row["gender"]]} for row in reversed(asked)]
-    pandas.DataFrame(asked).to_csv(tmp_path / "mine.csv", index=False)
+    rows = [{"id": f"q{i}", "gender": "fm"[i % 2], "ask": f"Case {i} of {{name}}"} for i in range(20)]
+    told = [{"id": row["id"], "gender": of, "response": TONES[of]} for row in rows for of in "fm"]
+    if not swap:
+        told = [{"id": row["id"], "response": TONES[row["gender"]]} for row in reversed(rows)]
+    pandas.DataFrame(rows).drop(columns=["gender"] if swap else []).to_csv(tmp_path / "mine.csv", index=False)
     pandas.DataFrame(told).to_csv(tmp_path / "told.csv", index=False)
-    equivox.done("import", tmp_path / "told.csv", tmp_path / "mine.yaml", "-o", tmp_path / "run", "-q")
+    column = "item=id" if swap else "sample_id=id"
+    command = ("import", tmp_path / "told.csv", tmp_path / "mine.yaml", "-o", tmp_path / "run", "-q")
+    equivox.done(*command, "--column", column)
     answers = eq.open_run(tmp_path / "run").to_pandas("responses")
     assert answers.groupby("group", observed=True)["text"].unique().map(list).to_dict() == {
         "f": ["warm"],
         "m": ["cool"],
     }
-
-
-def test_an_id_of_the_answers_own_is_no_name_of_a_row(tmp_path: Path, equivox: Cli) -> None:
-    """A service gives each answer an `id`; the questions, which differ, say which row is meant."""
-    (tmp_path / "mine.yaml").write_text(
-        "{name: mine, table: mine.csv, group: gender, questions: [{name: q, text: '{ask}', attributes: "
-        "[{name: tone, asks: the tone, options: [warm, cool]}]}]}"
-    )
-    asked = [{"id": i, "gender": "fm"[i % 2], "ask": f"Case {i}"} for i in range(20)]
-    pandas.DataFrame(asked).to_csv(tmp_path / "mine.csv", index=False)
-    for ids in ([f"chatcmpl-{i}" for i in range(20)], [*range(1, 20), 0]):
-        told = [{"id": own, "ask": row["ask"], "response": ["warm", "cool"][i % 2]} for i, (own, row) in enumerate(
-            zip(ids, asked, strict=True))]  # fmt: skip
-        pandas.DataFrame(told).to_csv(tmp_path / "told.csv", index=False)
-        run = tmp_path / f"run{ids[0]}"
-        equivox.done("import", tmp_path / "told.csv", tmp_path / "mine.yaml", "-o", run, "-q")
-        answers = eq.open_run(run).to_pandas("responses")
-        assert answers.groupby("group", observed=True)["text"].unique().map(list).to_dict() == {
-            "f": ["warm"], "m": ["cool"]
-        }  # fmt: skip
-
-
-def test_a_table_that_holds_its_answers_is_imported_row_by_row(tmp_path: Path, equivox: Cli) -> None:
-    """Each question stands there several times, so that the columns of a row do not tell which it is."""
-    rows = [
-        {"gender": of, "ask": f"A {of} has case {i % 3}: what now?", "answer": ["warm", "cool"][i % 2 ^ (of == "man")]}
-        for i in range(12) for of in ("woman", "man")
-    ]  # fmt: skip
-    pandas.DataFrame(rows).to_csv(tmp_path / "mine.csv", index=False)
-    task = (
-        "{name: mine, table: mine.csv, group: gender, questions: [{name: q, text: '{ask}', attributes: "
-        "[{name: tone, asks: the tone, options: [warm, cool]}]}]}"
-    )
-    (tmp_path / "mine.yaml").write_text(task)
-    command = ("import", tmp_path / "mine.csv", tmp_path / "mine.yaml", "--column", "response=answer", "-q")
-    assert "share a 'ask'" in equivox.refused(*command, "-o", tmp_path / "no")
-    (tmp_path / "mine.yaml").write_text(task.replace("group: gender", "group: gender, cluster: item"))
-    equivox(*command, "-o", tmp_path / "run")
-    answers = eq.open_run(tmp_path / "run").to_pandas("responses")
-    assert answers[["group", "text"]].to_numpy().tolist() == [[row["gender"], row["answer"]] for row in rows]
-    assert answers["status"].tolist() == ["parsed"] * 24 and answers["cluster"].nunique() == 24
-    # Rows in another order are another table.
-    pandas.DataFrame(rows[::-1]).to_csv(tmp_path / "told.csv", index=False)
-    assert "row 1 may be about" in equivox.refused("import", tmp_path / "told.csv", *command[2:], "-o", tmp_path / "no")
 
 
 def test_answers_about_a_table_of_true_and_false_are_matched(tmp_path: Path, equivox: Cli) -> None:
@@ -500,13 +420,6 @@ def test_answers_about_a_table_of_true_and_false_are_matched(tmp_path: Path, equ
     assert answers.groupby("group", observed=True)["status"].value_counts().to_dict() == {
         ("false", "parsed"): 10, ("true", "parsed"): 10
     }  # fmt: skip
-
-
-def test_a_path_that_no_record_has_is_named(tmp_path: Path) -> None:
-    told = [{**row, "response": {"text": row["response"]}} for row in hobbies()]
-    with pytest.raises(UsageError, match=r"names the column 'response\.txt', which the table lacks; .*response\.text"):
-        imported(told, tmp_path / "run", columns={"response": "response.txt"})
-    assert imported(told, tmp_path / "run", columns={"response": "response.text"}).scores[0].value == pytest.approx(50)
 
 
 def test_an_answer_that_excel_took_for_a_number_is_its_text(tmp_path: Path) -> None:
@@ -561,17 +474,29 @@ def test_repeats_and_several_tasks(tmp_path: Path, equivox: Cli) -> None:
         (
             lambda told: [{"d1": "Ana", "d2": "Ben", "loc": "moon", "text": "…"}, {"d1": "Ana", "text": "…"}],
             {"tasks": "badf_two:gender"},
-            "2 of 2 rows of the table match no sample of badf_two:gender by d1, d2, loc, such as row 1 (d1 'Ana', d2",
+            "row 1 matches no sample of badf_two:gender by loc 'moon', d1 'Ana', d2 'Ben'",
         ),
         (
-            lambda told: told,
-            {"tasks": "badf_two:gender", "match": ["accent"]},
-            "`match` names the column 'accent', which the table lacks",
+            lambda told: [{"sample_id": sample.sample_id, "response": "x"} for sample in sample_corpus().samples],
+            {"tasks": "vibe_gender:advisory,vibe_gender:story", "data": "sample"},
+            "row 1 may be about vibe_gender:advisory, vibe_gender:story; say which in a column `task`",
         ),
         (
-            lambda told: told,
-            {"tasks": "badf_two:gender", "match": ["speaker"]},
-            "`match` names the column 'speaker', which the corpus of badf_two:gender lacks",
+            lambda told: [{"sample_id": sample_corpus().samples[0].sample_id, "response": "x", "repeat": 0}] * 2,
+            {"data": "sample"},
+            "row 2 is the second response of",
+        ),
+        (lambda told: [{"sample_id": "nobody", "response": "x"}], {"data": "sample"}, "by sample_id 'nobody'"),
+        (
+            lambda told: [{**row, "response": {"text": "x"}} for row in told],
+            {"columns": {"response": "response.txt"}},
+            "names the column 'response.txt', which the table lacks; ",
+        ),
+        (lambda told: SHOWN, {"tasks": "spoken_stereoset:gender", "data": "sample"}, "does not say how; give the col"),
+        (
+            lambda told: [{**row, "order": "sideways"} for row in SHOWN],
+            {"tasks": "spoken_stereoset:gender", "data": "sample"},
+            "order 'sideways'",
         ),
         (lambda told: told, {"conditions": "declared,silence"}, "a table holds the responses of one condition"),
         (lambda told: [{**row, "task": "vibe_gender:stroy"} for row in told], {}, "`task` is 'vibe_gender:stroy'"),
@@ -591,19 +516,6 @@ def test_what_fits_nothing_is_refused_before_anything_is_written(
     with pytest.raises(UsageError) as raised:
         imported(change(hobbies()), tmp_path / "run", **options)
     assert message in str(raised.value)
-    assert not (tmp_path / "run").exists()
-
-
-def test_how_a_sample_was_presented_must_be_told(tmp_path: Path) -> None:
-    from equivox.dataset_builders.opening import open_corpus
-
-    task = eq.load_task("spoken_stereoset:gender")
-    sample = next(s for s in open_corpus(task.data, "sample").samples if s.columns["domain"] == "gender")
-    row = {"sample_id": sample.sample_id, "text": "A"}
-    with pytest.raises(UsageError, match=r"does not say how; give the columns .*order"):
-        imported([row], tmp_path / "run", task.name, data="sample")
-    with pytest.raises(UsageError, match=r"does not present .* with order 'sideways'; it does with order"):
-        imported([{**row, "order": "sideways"}], tmp_path / "run", task.name, data="sample")
     assert not (tmp_path / "run").exists()
 
 

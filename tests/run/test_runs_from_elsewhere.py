@@ -1,30 +1,25 @@
-"""The door to runs: what was computed here is known again, and a run from elsewhere names no files here."""
+"""The door to runs: what changed is named, and a run from elsewhere names no files here."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+from commands import Cli
 
 from equivox import measure, open_run
-from equivox.compare.believing import believe
+from equivox.compare import verification
 from equivox.core.errors import UsageError
 from equivox.core.files import read_document, write_document
-from equivox.core.progress import no_progress
-from equivox.core.scores import Score, ScoringOptions
-from equivox.run import opening, reproducing
+from equivox.core.scores import ScoringOptions
+from equivox.run import opening
 from equivox.run.manifest import state_hashes
-from equivox.run.opening import data_of, is_computed
+from equivox.run.opening import data_of
 from equivox.run.pipeline import rescore
-from equivox.run.reproducing import run_all
-from equivox.run.run_files import RunFile, settings_of
 from equivox.run.scoring import read_scores
-from equivox.tasks.registry import builtin_tasks, resolve_tasks
+from equivox.tasks.registry import builtin_tasks
 
 TASK = "vibe_gender:advisory"
 FEW = ScoringOptions(n_resamples=99)
@@ -41,18 +36,6 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("EQUIVOX_CACHE", str(tmp_path / "another machine"))
 
 
-def test_a_run_made_here_is_known_until_it_changes(run: Path) -> None:
-    assert is_computed(run)
-    note = run.parent / "cache" / "of" / "this" / "run"
-    opening._write_note(note)
-    opening._write_note(note)
-    assert note.is_file()
-    (run / "tasks.json").write_text("{}")
-    assert not is_computed(run)
-    with pytest.raises(UsageError, match=r"tasks\.json: changed since the run was scored"):
-        believe(run)
-
-
 def test_scores_with_an_unknown_field_are_damage_and_can_be_made_again(run: Path) -> None:
     before = [score.as_row() for score in read_scores(run)]
     scores = read_document(run / "scores.json")
@@ -63,63 +46,6 @@ def test_scores_with_an_unknown_field_are_damage_and_can_be_made_again(run: Path
         read_scores(run)
     rescore(run)
     assert repr([score.as_row() for score in read_scores(run)]) == repr(before)
-
-
-def test_a_run_from_elsewhere_is_computed_once(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from equivox.compare import believing
-
-    calls = []
-    verify = believing.verify
-    monkeypatch.setattr(believing, "verify", lambda *given, **named: calls.append(1) or verify(*given, **named))
-    believe(run)
-    assert not calls
-    elsewhere(monkeypatch, tmp_path)
-    assert not is_computed(run)
-    believe(run)
-    believe(run)
-    assert len(calls) == 1
-
-
-def test_scoring_a_run_from_elsewhere_does_not_make_it_known(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    elsewhere(monkeypatch, tmp_path)
-    rescore(run)
-    assert not is_computed(run)
-
-
-def changed(folder: Path) -> None:
-    write_document(folder / "manifest.json", read_document(folder / "manifest.json") | {"about": "another"})
-
-
-def test_models_of_a_run_file_are_known_after_their_last_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EQUIVOX_CACHE", str(tmp_path / "cache"))
-
-    def known(output: str, seed: int) -> bool:
-        # Runs of one second that answer alike would be the same run.
-        file = RunFile(models=["simulated:oracle"], tasks=TASK, data="sample", limit=8, seed=seed)
-        (run,) = run_all(settings_of(file, resolve_tasks), tmp_path / output, lambda _: nullcontext(no_progress))
-        assert run.error is None and run.scores
-        return is_computed(run.folder)
-
-    assert known("runs", 0)
-    # What lay in the folder between two stages may come from anywhere if another process left it, or if it changed.
-    rescore = reproducing.rescore
-    for number, between in enumerate((lambda folder: opening._UNFINISHED.clear(), changed)):
-
-        def scored(folder: Path, then: Callable[[Path], None] = between, **given: Any) -> list[Score]:
-            then(folder)
-            return rescore(folder, **given)
-
-        monkeypatch.setattr(reproducing, "rescore", scored)
-        assert not known(f"changed-{number}", 1 + number)
-
-
-def test_the_cache_may_be_out_of_reach(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("EQUIVOX_CACHE", str(tmp_path / "file"))
-    assert not is_computed(run)
-    believe(run)
 
 
 def test_a_run_from_elsewhere_names_no_files_here(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,13 +75,9 @@ def test_further_comparisons_do_not_change_where_a_run_was_made(
         data_of(run, table)
 
 
-def test_files_of_a_run_from_elsewhere_are_weighed_before_they_are_read(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_weighed_before_they_are_read(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     weighed: list[Path] = []
     monkeypatch.setattr(opening, "refuse_oversized", weighed.append)
-    assert opening.open_run(run) is None and not weighed
-    elsewhere(monkeypatch, tmp_path)
     assert opening.open_run(run) is None and run / "scores.json" in weighed
 
 
@@ -168,4 +90,32 @@ def test_what_changed_is_told_in_one_line(run: Path) -> None:
     with pytest.warns(UserWarning, match="not as it was when the run was scored"):
         open_run(run)
     state_hashes(run)
-    assert opening.open_run(run) is None and not is_computed(run)
+    assert opening.open_run(run) is None
+
+
+def test_commands_that_decide_or_publish_always_verify_and_others_name_what_changed(
+    run: Path, tmp_path: Path, equivox: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verified: list[Path] = []
+    verify = verification.verify
+    monkeypatch.setattr(verification, "verify", lambda run, **how: verified.append(run) or verify(run, **how))
+    other = measure("simulated:random", TASK, data="sample", limit=48, output=tmp_path / "other", options=FEW).folder
+    hub = ("submit", run, "--model-repo", "o/m", "--benchmark", "o/d", "-o", tmp_path / "hub")
+    commands: list[tuple[tuple[object, ...], list[Path]]] = [
+        (("gate", run, "--baseline", other, "--margin", 50), [run, other]),
+        (hub, [run]),
+        (("leaderboard", tmp_path, "-o", tmp_path / "board"), [other, run]),
+        (("compare", run, other), []),
+        (("score", run), []),
+        (("report", run, "-o", tmp_path / "report.html"), []),
+    ]
+    for command, names in commands:
+        verified.clear()
+        equivox(*command)
+        assert verified == names, command
+    write_document(run / "scores.json", read_document(run / "scores.json") | {"answered": 3})
+    for command, _ in commands:
+        if command[0] != "score":  # which makes the file again
+            code, _, err = equivox(*command)
+            assert "(scores.json)" in err or "scores.json: changed" in err, (command, err)
+            assert (code == 2) is (command[0] in {"gate", "submit"}), command
