@@ -14,6 +14,7 @@ from typing import Any
 
 from equivox.core.errors import UsageError
 from equivox.core.hashing import digest
+from equivox.core.notes import ErrorKind
 from equivox.core.progress import Progress, no_progress
 from equivox.core.requests import EngineIdentity, Request, Response
 from equivox.core.scores import Score
@@ -22,7 +23,7 @@ from equivox.core.task_checks import refuse_unable
 from equivox.core.variants import SHUFFLED, TEXT_ONLY, asks_nothing, declared_name
 from equivox.dataset_builders.corpus import Corpus, Sample
 from equivox.engines.function import RecordedEngine
-from equivox.run.generating import IMPORTED, count_failures
+from equivox.run.generating import IMPORTED, count_failure_kinds
 from equivox.run.pipeline import execute, open_corpora
 from equivox.run.plan import samples_of
 from equivox.run.presented import placeholders, presentations_of
@@ -205,7 +206,7 @@ def import_responses(
         corpora=dict(corpora),
         progress=progress,
     )
-    unanswered = count_failures(spec.output)[NO_ROW]
+    unanswered = count_failure_kinds(spec.output)[ErrorKind.NO_ROW]
     told = [
         f"{len(slots):,} responses of {table.name}, "
         f"{'matched to the corpus' if own is None else 'the rows describe their samples'}"
@@ -248,7 +249,8 @@ def _engine(model: str, answers: Mapping[Slot, Response]) -> RecordedEngine:
     def answer(request: Request) -> Response:
         task = declared_name(request.task)
         shown = tuple((name, request.labels.metadata[name]) for name in columns.get(task, ()))
-        found = answers.get((task, request.sample_id, shown, request.repeat), Response(key="", text=None, error=NO_ROW))
+        lacking = Response(key="", text=None, error=NO_ROW, error_kind=ErrorKind.NO_ROW)
+        found = answers.get((task, request.sample_id, shown, request.repeat), lacking)
         # No medium is known to have arrived when the responses were made, so none is counted.
         return replace(found, key=request.key, error=None if found.text is not None else found.error or NO_TEXT)
 
