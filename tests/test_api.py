@@ -32,7 +32,7 @@ def test_a_few_lines(tmp_path: Path) -> None:
     assert len(scores) == len(result.scores)
     whole = scores[scores["attribute"].isna()].iloc[0]
     assert whole["value"] == pytest.approx(result.scores[0].value)
-    assert (whole["requested"], whole["used"]) == (48, 48)
+    assert whole["coverage"] == 1
     responses = result.to_pandas("responses")
     assert list(responses["task"].unique()) == ["vibe_gender:story"]
     assert len(responses) == 48

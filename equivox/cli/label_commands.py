@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from equivox.cli.options import AuditedOption, Command, RunArgument, command_group, opened, output_option
-from equivox.cli.output import echo, show_tables
+from equivox.cli.output import echo, echo_error, show_tables
 
 app = command_group("label", "Check a judge against people who label answers.")
 
@@ -24,12 +24,17 @@ def draw_sheet(
     n: Annotated[int, typer.Option("--n", min=1, help="Draw this many answers of each group of each task.")] = 10,
 ) -> None:
     """Draw answers for people to label, without model, group and annotation."""
-    from equivox.labels.drawing import draw, list_cells, list_uncheckable
+    from equivox.core.errors import UsageError
+    from equivox.labels.drawing import draw, fill_prompts, list_cells, list_uncheckable
     from equivox.labels.sheet import write_sheet
 
     folder = run.resolve()
     path = output or folder.parent / f"{folder.name}-labels.csv"
     answers = draw(list_cells(run), n)
+    try:
+        answers = fill_prompts(run, answers)
+    except UsageError as error:
+        echo_error(f"some prompts in the sheet lack the texts of the data: {error}")
     write_sheet(run, answers, path)
     for group, count in sorted(Counter(answer.row.group for answer in answers).items()):
         echo(f"{group or 'all'}: {count} answers")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from equivox.core.errors import UsageError
@@ -11,10 +11,13 @@ from equivox.core.hashing import digest
 from equivox.core.lazy import pa, pc
 from equivox.core.plain import split_by
 from equivox.core.samples import UNANSWERED, Row, Samples
-from equivox.core.task import PLACEHOLDER, Task
+from equivox.core.task import PLACEHOLDER, Task, placeholders_of
 from equivox.core.variants import asks_nothing
+from equivox.dataset_builders.corpus import Sample
+from equivox.dataset_builders.opening import open_corpus
 from equivox.run.declarations import read_tasks
 from equivox.run.manifest import read_manifest
+from equivox.run.opening import data_of
 from equivox.run.scoring import open_samples
 from equivox.run.store import stored_texts
 
@@ -32,18 +35,23 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Answer:
-    """A drawn answer under an `item` name without meaning; `weight` is the number of answers that it stands for."""
+    """A drawn answer under an `item` name without meaning; `weight` is the number of answers that it stands for.
+
+    `columns` has the texts of the corpus that the prompt names.
+    """
 
     item: str
     text: str
     task: Task
     row: Row
     weight: float = 1.0
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def prompt(self) -> str:
-        """The prompt with the plan's metadata filled in, such as the order of its options."""
-        return PLACEHOLDER.sub(lambda match: self.row.metadata.get(match[1], match[0]), self.task.prompt.text)
+        """The prompt with its columns and the plan's metadata, such as the order of its options."""
+        known = {**self.columns, **self.row.metadata}
+        return PLACEHOLDER.sub(lambda match: known.get(match[1], match[0]), self.task.prompt.text)
 
 
 _INSTRUCTS = (
@@ -104,3 +112,26 @@ def draw(cells: Sequence[Sequence[Candidate]], n: int) -> list[Answer]:
             for (candidate, w), row in zip(of_task, rows, strict=True)
         ]
     return sorted(drawn, key=lambda answer: answer.item)
+
+
+def fill_prompts(run: Path, answers: Sequence[Answer]) -> list[Answer]:
+    """Return answers with the texts that their prompts name and the run does not keep.
+
+    UsageError if the data of the run are not on this machine, or have changed.
+    """
+    filled = list(answers)
+    corpora: dict[str, dict[str, Sample]] = {}
+    for at, answer in enumerate(answers):
+        if not placeholders_of(answer.prompt):
+            continue
+        source = answer.task.data
+        if source.corpus not in corpora:
+            samples = open_corpus(source, data_of(run, source)).samples
+            corpora[source.corpus] = {sample.sample_id: sample for sample in samples}
+        sample = corpora[source.corpus].get(answer.row.sample_id)
+        if sample is None:
+            raise UsageError(f"the data of {run} have no sample {answer.row.sample_id} any more")
+        filled[at] = replace(
+            answer, columns={name: str(text) for name, text in sample.columns.items() if text is not None}
+        )
+    return filled

@@ -18,7 +18,7 @@ from equivox.core.hashing import digest
 from equivox.core.task import DataSource
 from equivox.dataset_builders.corpus import SAMPLE
 from equivox.run.declarations import TASKS_FILE
-from equivox.run.manifest import changed_files, read_manifest, run_files
+from equivox.run.manifest import NOT_LISTED, changed_files, read_manifest, run_files
 
 MADE = "made"
 """The folder of the user's cache with an empty file for each run that was begun on this machine."""
@@ -30,7 +30,8 @@ def open_run(folder: Path) -> str | None:
     UsageError as `read_manifest`, and for a document or a table that takes more memory than any of a run. A run that
     is under way states no hashes yet, and nothing is said of it.
     """
-    changed = changed_files(folder, read_manifest(folder))
+    found = changed_files(folder, read_manifest(folder))
+    changed = [name for name, why in found.items() if why != NOT_LISTED]
     for path in run_files(folder).values():
         with suppress(FileNotFoundError):  # a run that is under way replaces its files
             refuse_oversized(path)
@@ -50,8 +51,8 @@ def usable_runs(
 ) -> tuple[list[tuple[Path, str]], list[LeftOut]]:
     """Return the folders of the runs that can be used, with their names, and each that cannot with the reason.
 
-    Each name comes with what opens its folder; `check` raises EquivoxError for a folder that cannot be used. A single
-    run that cannot be used raises what `check` raised.
+    Each name comes with what opens its folder; `check` raises EquivoxError for a folder that cannot be used. A run with
+    a file that changed since it was scored cannot be used. A single run that cannot be used raises its error.
     """
     usable: list[tuple[Path, str]] = []
     left_out: list[LeftOut] = []
@@ -59,7 +60,8 @@ def usable_runs(
     for name, opened in named:
         try:
             folder = opened()
-            open_run(folder)
+            if changed := open_run(folder):
+                raise UsageError(changed)
             check(folder)
         except EquivoxError as error:
             first = first or error

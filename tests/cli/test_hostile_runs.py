@@ -58,8 +58,8 @@ COMMANDS = {
 }
 
 
-DECIDING = {"leaderboard", "submit", "data push", "gate", "report", "compare", "verify"}
-"""The commands that publish or decide by a run: they refuse one whose tasks cannot be read."""
+DECIDING = {"leaderboard", "submit", "data push", "gate", "verify"}
+"""The commands that publish or decide by a run: they verify it, and refuse one whose tasks cannot be read."""
 
 
 def line(path: tuple[str, ...], command: Any, run: Path, place: Path) -> list[str]:

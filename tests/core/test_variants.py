@@ -94,7 +94,7 @@ def test_all_arms_side_by_side(equivox: Cli, tmp_path: Path) -> None:
     }
     # A simulated model is told who speaks in every condition; only dealing the labels anew removes its bias.
     assert all(scores[condition]["value"] == pytest.approx(100) for condition in ("audio", "text_only", "silence"))
-    assert scores["shuffled"]["value"] < 70 and scores["shuffled"]["p_cluster"] > 0.01
+    assert scores["shuffled"]["value"] < 70 and scores["shuffled"]["p"] > 0.01
     # Shuffling needed no answers of its own, and no readings.
     assert "@shuffled" in equivox.done("status", folder)
     assert equivox.done("score", folder, "--scoring", "n_resamples=999") == out

@@ -29,6 +29,7 @@ from equivox import open_run
 from equivox.compare.runs import open_comparison
 from equivox.core import media
 from equivox.core.errors import UsageError
+from equivox.core.notes import NoteCode
 from equivox.core.requests import Exchange, Response
 from equivox.core.task import Sampling
 from equivox.dataset_builders import sample_source
@@ -838,7 +839,8 @@ def test_answers_cut_off_and_withheld_are_counted_and_warned_about(
     assert re.search(r"vibe_gender:advisory +96 +96 +0 +0 +48 +24", out), out
     (whole,) = [s for s in open_run(tmp_path / "run").scores if s.is_whole]
     assert (whole.coverage.truncated, whole.coverage.cut_in_thought, whole.coverage.withheld) == (48, 24, 24)
-    assert sum("of 96 responses were" in note for note in whole.notes) == 3
+    found = {note.code: note.values for note in whole.notes}
+    assert [found[code]["n"] for code in (NoteCode.CUT_OFF, NoteCode.CUT_IN_THOUGHT, NoteCode.WITHHELD)] == [48, 24, 24]
 
 
 def test_a_system_prompt_is_sent_first_and_its_tokens_are_no_media(server: Server, clip: bytes) -> None:

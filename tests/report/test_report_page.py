@@ -25,8 +25,6 @@ def test_a_single_task_in_every_condition(equivox: Cli, every_condition: Path, t
     assert page.count('class="answer"') == 2 and "<audio" in page
     assert 'class="matrix' not in page and "The same samples in another condition" in page
     assert {f"vibe_gender:candidate@{name}" in page for name in ("silence", "text_only", "shuffled")} == {True}
-    draw = ("label", "draw", "--per", "model,group", every_condition, "--n", 1, "--no-media")
-    equivox.done(*draw, "--output", tmp_path / "sheet")
 
 
 def test_arms_are_tested_each_with_its_own(equivox: Cli, every_condition: Path, tmp_path: Path) -> None:

@@ -180,7 +180,7 @@ def test_what_cannot_be_used_is_named_and_the_rest_is_shown(
     for name, folder in unusable.items():
         assert any(line.startswith(f"left out: {folder}: ") for line in said), err
         assert f"{name} is left out: " in whole
-    assert "its numbers differ from those of its answers" in whole and str(tmp_path.parent) not in whole
+    assert "1 file is not as it was when the run was scored" in whole and str(tmp_path.parent) not in whole
     assert whole.count("<summary>Manifest of") == 1
     # None of them can be used: nothing is written.
     code, _, err = equivox("report", *unusable.values(), "--output", tmp_path / "none.html")

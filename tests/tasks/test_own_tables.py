@@ -117,7 +117,7 @@ def test_people_who_label_read_what_was_asked(tmp_path: Path, equivox: Cli) -> N
     measure("simulated:planted,shift=0.9", task, output=tmp_path / "run", options="n_resamples=99")
     code, out, err = equivox("label", "draw", tmp_path / "run", "--n", 5)
     assert code == 0 and "media/" not in out, err
-    prompts = {row["prompt"] for row in csv_rows(tmp_path / "run-labels" / "sheet.csv")}
+    prompts = {row["prompt"] for row in csv_rows(tmp_path / "run-labels.csv")}
     assert len(prompts) > 3
     assert all(re.fullmatch(r"\[name\] has worked for \d years\. Should we invite \[name\]\?", one) for one in prompts)
     page = tmp_path / "page.html"
@@ -125,8 +125,7 @@ def test_people_who_label_read_what_was_asked(tmp_path: Path, equivox: Cli) -> N
     (tmp_path / "cvs.csv").rename(tmp_path / "elsewhere.csv")
     equivox.done("report", tmp_path / "run", "--examples", 1, "-o", page)
     assert "has worked for" in page.read_text()  # the run keeps what was asked
-    assert "--no-media" in equivox.refused("label", "draw", tmp_path / "run", "--n", 5, "--output", tmp_path / "other")
-    equivox.done("label", "draw", tmp_path / "run", "--no-media", "--output", tmp_path / "other")
+    equivox.done("label", "draw", tmp_path / "run", "--output", tmp_path / "other.csv")
 
 
 def test_what_a_task_of_a_table_asks_is_told(tmp_path: Path, equivox: Cli) -> None:
