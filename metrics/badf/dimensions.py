@@ -12,7 +12,7 @@ from equivox.core.coverage import Coverage
 from equivox.core.errors import UsageError
 from equivox.core.lazy import np
 from equivox.core.metric import Members
-from equivox.core.notes import Note, NoteCode
+from equivox.core.notes import Note
 from equivox.core.samples import Samples
 from equivox.core.scores import ScoringOptions
 from equivox.core.segments import Segment

@@ -17,7 +17,7 @@ from equivox.configs.published import published_paper
 from equivox.core.errors import UsageError, nearest
 from equivox.core.lazy import NDArray, np
 from equivox.core.metric import CohortMember, CohortScore, PairedTask, PairedValues
-from equivox.core.notes import Note, NoteCode
+from equivox.core.notes import NoteCode
 from equivox.core.samples import Row
 from equivox.core.scores import NAN
 from equivox.metrics.genres.measures import METRIC_OF, NarrativeMeasure, neps_of

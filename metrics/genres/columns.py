@@ -70,7 +70,8 @@ def measure(
             f"{key}_published": found.published,
         }
         result |= dict.fromkeys(numbers, NAN) if reason else numbers
-        result |= {f"{key}_n_pairs": found.n_neps, f"{key}_coverage": both.share, f"{key}_undefined": reason and str(reason)}
+        result |= {f"{key}_n_pairs": found.n_neps, f"{key}_coverage": both.share}
+        result[f"{key}_undefined"] = reason and str(reason)
         values[name] = result[key]
     if cohort is not None:
         total = total_bias({_THESE: values}, published=cohort)

@@ -195,6 +195,7 @@ class _Scoring:
         # The two characters of a NEP are exchanged, as in a stratum with one unit of each of two groups.
         exchanged = np.ones((measured.n_neps, 2), dtype=np.int64)
         least = statistics.least_p(exchanged, n_resamples=self.options.n_resamples)
+        silent = math.isnan(measured.ci_low) and measured.value == 0
         return replace(
             score,
             value=measured.value,
@@ -203,7 +204,7 @@ class _Scoring:
             p=measured.p,
             p_published=measured.p_paper,
             notes=(
-                *list_design_notes(least.too_few, silent=math.isnan(measured.ci_low) and measured.value == 0, sd=measured.sd),
+                *list_design_notes(least.too_few, silent=silent, sd=measured.sd),
                 *self._notes(score, seen),
                 *map(remark, measured.notes),
             ),
