@@ -37,7 +37,7 @@ from equivox.run.manifest import (
     public_manifest,
     read_manifest,
 )
-from equivox.run.opening import LeftOut
+from equivox.run.opening import LeftOut, open_run
 from equivox.run.plan import COLUMN, read_plan
 from equivox.run.response_checks import ResponseCheck
 from equivox.run.scoring import families, read_records, read_scores, scored_with
@@ -163,7 +163,8 @@ def open_comparison(
     """Return the comparison of the runs in `folders`, with q over all of them.
 
     Models have the names that the user gave; runs of one model also show the ends of their paths. What is in `left_out`
-    could not be used, which is the first caveat. The scores are those by `annotator`, or by each run's own without one.
+    could not be used, which is the first caveat. The next name runs with files that changed since they were scored.
+    The scores are those by `annotator`, or by each run's own without one.
     UsageError if a folder holds no scored run.
     """
     manifests = [read_manifest(folder) for folder in folders]
@@ -177,7 +178,8 @@ def open_comparison(
         if len(own) > 1:
             names |= {folder: f"{model} ({end})" for folder, end in zip(own, path_ends(own), strict=True)}
     runs = [compared_run(names[folder], folder, read_scores(folder, annotator), annotator) for folder in folders]
-    return Comparison(runs, [*caveats_of(left_out), *unlike_runs(runs, manifests)])
+    changed = [redacted_text(told) for folder in folders if (told := open_run(folder)) is not None]
+    return Comparison(runs, [*caveats_of(left_out), *changed, *unlike_runs(runs, manifests)])
 
 
 def caveats_of(left_out: Sequence[LeftOut]) -> list[str]:

@@ -51,8 +51,8 @@ def usable_runs(
 ) -> tuple[list[tuple[Path, str]], list[LeftOut]]:
     """Return the folders of the runs that can be used, with their names, and each that cannot with the reason.
 
-    Each name comes with what opens its folder; `check` raises EquivoxError for a folder that cannot be used. A run with
-    a file that changed since it was scored cannot be used. A single run that cannot be used raises its error.
+    Each name comes with what opens its folder; `check` raises EquivoxError for a folder that cannot be used. A single
+    run that cannot be used raises what `check` raised.
     """
     usable: list[tuple[Path, str]] = []
     left_out: list[LeftOut] = []
@@ -60,8 +60,7 @@ def usable_runs(
     for name, opened in named:
         try:
             folder = opened()
-            if changed := open_run(folder):
-                raise UsageError(changed)
+            open_run(folder)
             check(folder)
         except EquivoxError as error:
             first = first or error

@@ -204,8 +204,9 @@ def described_corpora(table: Table, tasks: Mapping[str, Task]) -> dict[str, Corp
     ids = []
     for row, name in enumerate(owners):
         task, number = tasks[name], table.numbers[row]
-        sample_id = table.cell(SAMPLE, row)
-        if sample_id is None and (SAMPLE in table.columns or n_tasks[task.data.corpus] > 1):
+        record = _describe(table, row, task)
+        sample_id = plain(record.get(SAMPLE))
+        if sample_id is None and (SAMPLE in record or n_tasks[task.data.corpus] > 1):
             raise UsageError(f"{table.at(row)}: `{SAMPLE}` is missing; name the sample in every row")
         ids.append(sample_id or f"row {number}")
         columns = _sample_columns(table, row, task)

@@ -14,6 +14,7 @@ import pytest
 from equivox.compare.ranking import Judged, judge
 from equivox.compare.runs import open_comparison
 from equivox.core.scores import ScoringOptions
+from equivox.report.notes import write_note
 from equivox.report.page import build_report
 from equivox.report.page.document import set_quotes
 from equivox.report.safe_page import STYLE, kept_apart
@@ -67,7 +68,7 @@ def test_it_says_what_the_terminal_says(browser: Any, report: Path, runs: Sequen
     page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
     numbers = page.inner_text(".all")
     for _, score in open_comparison(list(runs)).scores():
-        assert score.defined or str(score.undefined_reason) in numbers
+        assert score.defined or write_note(score.undefined_reason) in numbers
     assert "failed" in numbers and troubles == []
 
 
