@@ -54,7 +54,7 @@ def test_failures_say_nothing_and_are_never_answers(lighteval: Lighteval) -> Non
     assert numbers["coverage_requested"] == LIMIT
     assert numbers["coverage_generated"] == numbers["ntvd_coverage"] == 0
     assert math.isnan(numbers["ntvd"])
-    assert math.isnan(numbers["ntvd_p_cluster"])
+    assert math.isnan(numbers["ntvd_p"])
     # Nor does the mean over tasks invent a number.
     assert math.isnan(evaluated.results["all"]["ntvd"])
 
