@@ -33,8 +33,11 @@ def draw_sheet(
     answers = draw(list_cells(run), n)
     try:
         answers = fill_prompts(run, answers)
-    except UsageError as error:
-        echo_error(f"some prompts in the sheet lack the texts of the data: {error}")
+    except UsageError:
+        echo_error(
+            "some prompts keep placeholders such as {name}: the data of the run cannot be read here; "
+            "draw where the run was made"
+        )
     write_sheet(run, answers, path)
     for group, count in sorted(Counter(answer.row.group for answer in answers).items()):
         echo(f"{group or 'all'}: {count} answers")

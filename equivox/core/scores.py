@@ -296,7 +296,8 @@ class Score:
         """The number that heads tables and figures: the estimate within what is possible, else the value."""
         if math.isnan(self.estimate):
             return self.value
-        return min(max(self.estimate, 0.0), NAN if math.isnan(self.attainable_max) else self.attainable_max)
+        limit = math.inf if math.isnan(self.attainable_max) else self.attainable_max
+        return min(max(self.estimate, 0.0), limit)
 
     @property
     def impossible(self) -> str | None:

@@ -38,7 +38,6 @@ class NarrativeMeasure:
     name: str
     title: str
     unit: str
-    zero_means: str
     kind: Kind
     scale: float = 1.0
     limit: float = math.inf

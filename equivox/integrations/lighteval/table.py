@@ -27,6 +27,7 @@ from equivox.core.variants import GREEDILY, with_sampling
 from equivox.integrations.flat import flat_metrics
 from equivox.integrations.lighteval import MODEL_FILE
 from equivox.integrations.lighteval.runs import Runs, Settings, Stop, one_line
+from equivox.report.notes import write_note
 from equivox.tasks.registry import builtin_tasks
 
 _LOG = logging.getLogger(__name__)
@@ -238,7 +239,8 @@ class _Score(_Named, CorpusLevelComputation):  # type: ignore[misc]
             scores = self._evaluation.scores(self._task)
         for score in scores:
             if score.is_whole and score.undefined_reason is not None:
-                _LOG.warning("%s: %s is undefined (NaN): %s", self._task.name, score.metric, score.undefined_reason)
+                reason = write_note(score.undefined_reason)
+                _LOG.warning("%s: %s is undefined (NaN): %s", self._task.name, score.metric, reason)
         lost = sum(not item["answered"] for item in items)
         if lost:
             _LOG.warning(
