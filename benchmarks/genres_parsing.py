@@ -13,11 +13,11 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.genres_responses import responses
 from equivox.core.segments import Segment
 from equivox.metrics.genres.annotation.readers import SEPARATOR, language_tool
 from equivox.metrics.genres.annotation.splitting import split_response
 from equivox.metrics.genres.annotation.tools import Tools
-from validity.genres_responses import responses
 
 LABELS = ("ROOT", *(f"label{n}" for n in range(44)))
 """As many labels as spaCy's English parsers have."""

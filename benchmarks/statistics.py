@@ -1,26 +1,24 @@
-"""Speed of the permutation tests next to naive numpy and scipy alone: `python -m benchmarks.statistics`.
+"""Speed of the permutation tests beside naive numpy and scipy: `python -m benchmarks.statistics`.
 
 All contestants run in this process on the same data, so that the ratios hold on any machine. Each time is the best of
-three. `--skip-leaderboard` leaves out the last table, which takes about two minutes.
+three.
 """
 
 from __future__ import annotations
 
-import argparse
-import resource
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
-import pyarrow as pa
 from scipy.stats import random_table
 
-from equivox.statistics import EncodedLabels, EncodedValues, encode, inputs, joint_shift
-from equivox.statistics.distance import ntvd_of_counts
-from equivox.statistics.inputs import Ints
-from equivox.statistics.nulls import null_over_clusters, null_over_responses
+from equivox.core.columns import EncodedLabels, EncodedValues
+from equivox.metrics.ntvd.published import permute_responses
+from equivox.statistics import build_design, compare_attributes
+from equivox.statistics.distance import center, compute_ntvd
+from equivox.statistics.inputs import Floats
+from equivox.statistics.permutation import permute_groups
 
 N_RESAMPLES = 10_000
 
@@ -40,179 +38,91 @@ def write(line: str) -> None:
     sys.stdout.flush()
 
 
-class Answers:
-    """Answers of `n` responses, with values of unequal frequency."""
+def measure_tables(counts: Floats) -> Floats:
+    """Return the nTVD of count tables, B from B x G x V."""
+    return compute_ntvd(center(counts / counts.sum(axis=2, keepdims=True)), [slice(0, counts.shape[2])])
 
-    def __init__(self, n: int, n_values: int, n_groups: int, n_clusters: int, per_response: int = 1) -> None:
+
+class Answers:
+    """Answers of `n` responses of some units, with values of unequal frequency."""
+
+    def __init__(self, n: int, n_values: int, n_groups: int, n_units: int) -> None:
         rng = np.random.default_rng(1)
-        shares = rng.dirichlet(np.full(n_values, 2.0))
-        self.n, self.n_values, self.n_groups = n, n_values, n_groups
-        self.rows = np.arange(n).repeat(per_response)
-        self.codes = rng.choice(n_values, size=n * per_response, p=shares)
-        cluster = np.arange(n) % n_clusters
-        self.cluster_group = np.arange(n_clusters) % n_groups
-        self.group = self.cluster_group[cluster]
-        flat = np.bincount(cluster[self.rows] * n_values + self.codes, minlength=n_clusters * n_values)
-        self.by_cluster: Ints = flat.reshape(n_clusters, n_values)
+        self.codes = rng.choice(n_values, size=n, p=rng.dirichlet(np.full(n_values, 2.0)))
+        unit = np.arange(n) % n_units
+        self.group_of_unit = np.arange(n_units) % n_groups
+        self.group = self.group_of_unit[unit]
+        self.shape = (n_groups, n_values)
+        flat = np.bincount(unit * n_values + self.codes, minlength=n_units * n_values)
+        self.by_unit = flat.reshape(n_units, n_values).astype(np.float64)
 
     def ours(self) -> None:
-        """Permutations over responses, as equivox does."""
-        answers = encode.Answers(self.rows, self.codes, [slice(0, self.n_values)])
-        null_over_responses(
-            answers, self.group, n_groups=self.n_groups, n_resamples=N_RESAMPLES, rng=np.random.default_rng(2)
-        )
-
-    def ours_by_cluster(self) -> None:
-        """Permutations over clusters, as equivox does."""
-        null_over_clusters(
-            self.by_cluster, self.cluster_group, None, [slice(0, self.n_values)], n_groups=self.n_groups,
-            n_resamples=N_RESAMPLES, rng=np.random.default_rng(2),
+        """Permute responses as equivox does, which is the published test."""
+        rows = np.arange(len(self.codes))
+        permute_responses(
+            rows, self.codes, [slice(0, self.shape[1])], self.group, n_groups=self.shape[0], n_resamples=N_RESAMPLES,
+            rng=np.random.default_rng(2),
         )  # fmt: skip
 
-    def naive(self) -> None:
-        """One shuffle and one count per permutation."""
-        rng = np.random.default_rng(2)
-        for _ in range(N_RESAMPLES):
-            moved = rng.permutation(self.group)[self.rows]
-            flat = np.bincount(moved * self.n_values + self.codes, minlength=self.n_groups * self.n_values)
-            ntvd_of_counts(flat.reshape(1, self.n_groups, self.n_values))
+    def ours_by_unit(self) -> None:
+        """Permute units as equivox does, with Welch's statistic."""
+        units = EncodedLabels(np.arange(len(self.by_unit)), range(len(self.by_unit)))
+        design = build_design(EncodedLabels(self.group_of_unit, range(self.shape[0])), units)
+        permute_groups(self.by_unit, [slice(0, self.shape[1])], design, N_RESAMPLES, np.random.default_rng(2))
 
-    def naive_by_cluster(self) -> None:
-        """One shuffle of the clusters and one sum per permutation."""
+    def naive(self) -> None:
+        """Shuffle once and count once for each permutation."""
         rng = np.random.default_rng(2)
         for _ in range(N_RESAMPLES):
-            moved = rng.permutation(self.cluster_group)
-            tables = np.stack([self.by_cluster[moved == code].sum(axis=0) for code in range(self.n_groups)])
-            ntvd_of_counts(tables[None])
+            moved = rng.permutation(self.group)
+            flat = np.bincount(moved * self.shape[1] + self.codes, minlength=self.shape[0] * self.shape[1])
+            measure_tables(flat.reshape(1, *self.shape).astype(np.float64))
+
+    def naive_by_unit(self) -> None:
+        """Shuffle the units once and sum once for each permutation, without the noise of groups."""
+        rng = np.random.default_rng(2)
+        for _ in range(N_RESAMPLES):
+            moved = rng.permutation(self.group_of_unit)
+            measure_tables(np.stack([self.by_unit[moved == code].sum(axis=0) for code in range(self.shape[0])])[None])
 
     def scipy_alone(self) -> None:
-        """All tables from scipy at once; single-valued answers only."""
+        """Draw all tables from scipy at once."""
         drawn = random_table(np.bincount(self.group), np.bincount(self.codes)).rvs(
             N_RESAMPLES, random_state=np.random.default_rng(2)
         )
-        ntvd_of_counts(drawn.astype(np.float64))
+        measure_tables(drawn.astype(np.float64))
 
 
-def side_by_side() -> None:
-    write("10,000 permutations, seconds (best of three) and how many times faster equivox is\n")
-    write("| test | responses × values × groups | equivox | naive numpy | scipy random_table alone |")
+def compare_tests() -> None:
+    write("| 10,000 permutations of | responses × values × groups | equivox, s | naive numpy | scipy random_table |")
     write("|---|---|---|---|---|")
-    for n, n_values, n_groups, n_clusters, per_response in (
-        (7_442, 60, 2, 91, 1),
-        (14_400, 100, 6, 24, 1),
-        (7_442, 60, 2, 91, 3),
-        (14_400, 100, 6, 24, 3),
-    ):
-        data = Answers(n, n_values, n_groups, n_clusters, per_response)
-        size = f"{n:,} × {n_values} × {n_groups}" + (f", {per_response} values each" if per_response > 1 else "")
-        mine, naive = best_of(data.ours), best_of(data.naive, 1)
-        alone = "cannot: values move together"
-        if per_response == 1:
-            theirs = best_of(data.scipy_alone)
-            alone = f"{theirs:.3f} ({theirs / mine:.1f}×)"
-        write(f"| responses | {size} | {mine:.3f} | {naive:.2f} ({naive / mine:.1f}×) | {alone} |")
-    for n, n_values, n_groups, n_clusters in ((7_442, 60, 2, 91), (14_400, 100, 6, 24)):
-        data = Answers(n, n_values, n_groups, n_clusters)
-        mine, naive = best_of(data.ours_by_cluster), best_of(data.naive_by_cluster, 1)
-        size = f"{n_clusters} clusters, {n:,} × {n_values} × {n_groups}"
-        write(f"| clusters | {size} | {mine:.3f} | {naive:.2f} ({naive / mine:.1f}×) | – |")
+    for n, n_values, n_groups, n_units in ((7_442, 60, 2, 91), (14_400, 100, 6, 24)):
+        data = Answers(n, n_values, n_groups, n_units)
+        size = f"{n:,} × {n_values} × {n_groups}"
+        mine, naive, theirs = best_of(data.ours), best_of(data.naive, 1), best_of(data.scipy_alone)
+        write(f"| responses | {size} | {mine:.3f} | {naive / mine:.1f}× | {theirs / mine:.1f}× |")
+        mine, naive = best_of(data.ours_by_unit), best_of(data.naive_by_unit, 1)
+        write(f"| {n_units} units | {size} | {mine:.3f} | {naive / mine:.1f}× | – |")
 
 
-def growth() -> None:
-    write("\nHow the cost of 10,000 permutations grows (seconds)\n")
-    write("| what grows | value | responses | responses, 3 values each | clusters |")
-    write("|---|---|---|---|---|")
-    base = {"n": 6_000, "n_values": 40, "n_groups": 3, "n_clusters": 60}
-    for name, steps in (
-        ("n", (1_500, 6_000, 24_000, 96_000)),
-        ("n_values", (10, 40, 160, 640)),
-        ("n_groups", (2, 3, 6, 12)),
-        ("n_clusters", (24, 60, 240, 960)),
-    ):
-        for step in steps:
-            single, triple = Answers(**(base | {name: step})), Answers(**(base | {name: step}), per_response=3)
-            times = [best_of(run, 1) for run in (single.ours, triple.ours, single.ours_by_cluster)]
-            write(f"| {name} | {step:,} | " + " | ".join(f"{seconds:.3f}" for seconds in times) + " |")
-
-
-def task(rng: np.random.Generator, n: int, widths: tuple[int, ...], per_response: int) -> dict[str, EncodedValues]:
-    """Draw the attributes of one task; a task with `per_response` > 1 is multi-valued."""
-    drawn = {}
-    rows = np.arange(n).repeat(per_response)
-    for index, width in enumerate(widths):
-        codes = rng.choice(width, size=n * per_response, p=rng.dirichlet(np.full(width, 0.7)))
-        names = [f"v{code:02}" for code in range(width)]
-        drawn[f"attribute {index}"] = EncodedValues(rows=rows, codes=codes, names=names, n_rows=n)
-    return drawn
-
-
-def reading() -> None:
-    """Three single-valued attributes, groups and 91 clusters: how long the columns take to read, and the test."""
-    write("\nSeconds to read the columns of three attributes, and to test them with 10,000 permutations\n")
-    write("| responses | lists of texts | pyarrow lists | encoded | test in all, encoded |")
-    write("|---|---|---|---|---|")
-    for n in (100_000, 1_000_000):
-        encoded = task(np.random.default_rng(1), n, (60, 5, 20), 1)
-        cluster = np.arange(n) % 91
-        labels = [EncodedLabels(codes=codes, names=range(91)) for codes in (cluster % 2, cluster)]
-        flat = [pa.array(column.names).take(pa.array(column.codes)) for column in encoded.values()]
-        arrow = [pa.ListArray.from_arrays(np.arange(n + 1, dtype=np.int32), column) for column in flat]
-        columns = (
-            ([column.to_pylist() for column in arrow], [codes.codes.tolist() for codes in labels]),
-            (arrow, [pa.array(codes.codes) for codes in labels]),
-            (list(encoded.values()), labels),
-        )
-        times = [
-            best_of(
-                lambda v=values, c=carriers: [inputs.values(x, "x") for x in v] + [inputs.labels(x, "x") for x in c]
+def score_answers() -> None:
+    """Time the comparison of three attributes of many answers by 91 speakers."""
+    write("\n| answers | comparison of three attributes, s |\n|---|---|")
+    for n in (10_000, 100_000):
+        rng, unit = np.random.default_rng(1), np.arange(n) % 91
+        attributes = {
+            f"attribute {width}": EncodedValues(
+                np.arange(n), rng.choice(width, n, p=rng.dirichlet(np.full(width, 0.7))), range(width), n
             )
-            for values, carriers in columns
-        ]
-        test = best_of(lambda e=encoded, c=labels: joint_shift(e, c[0], clusters=c[1], rng=np.random.default_rng(2)), 1)
-        write(f"| {n:,} | " + " | ".join(f"{seconds:.3f}" for seconds in [*times, test]) + " |")
-
-
-TASKS = (
-    ((60, 4, 5, 40, 6, 50), 1),
-    ((60,), 3),
-    ((4, 5, 4, 5, 2), 1),
-    ((5, 20, 4, 6), 1),
-    ((30, 5, 40, 40), 1),
-)
-"""Values of each attribute of the five tasks, and values per response: 20 attributes."""
-
-
-def one_model(asked: tuple[int, int, int, int]) -> float:
-    """Score one model on the five tasks of one dimension; return this process's peak memory in GiB."""
-    n, n_clusters, n_groups, seed = asked
-    rng = np.random.default_rng([1, seed])
-    clusters = np.arange(n) % n_clusters
-    for widths, per_response in TASKS:
-        joint_shift(task(rng, n, widths, per_response), clusters % n_groups, clusters=clusters, rng=rng)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-
-
-def leaderboard(processes: int = 2) -> None:
-    """11 models × 2 dimensions × 5 tasks with 20 attributes in all: all tests, intervals, and the task means."""
-    asked = [(*design, model) for design in ((7_442, 91, 2), (14_400, 24, 6)) for model in range(11)]
-    start = time.perf_counter()
-    with ProcessPoolExecutor(processes) as pool:
-        peak = max(pool.map(one_model, asked))
-    seconds = time.perf_counter() - start
-    write("\nWhole leaderboard: 11 models × 2 dimensions × 20 attributes in 5 tasks, all tests, intervals, task means")
-    write(f"{seconds:.0f} s in {processes} processes (bound 150 s), peak memory {peak:.2f} GiB each (bound 2 GiB)")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--skip-leaderboard", action="store_true")
-    asked = parser.parse_args()
-    side_by_side()
-    growth()
-    reading()
-    if not asked.skip_leaderboard:
-        leaderboard()
+            for width in (60, 5, 20)
+        }
+        groups, units = EncodedLabels(unit % 2, range(2)), EncodedLabels(unit, range(91))
+        seconds = best_of(
+            lambda a=attributes, g=groups, u=units: compare_attributes(a, g, clusters=u, rng=np.random.default_rng(2))
+        )
+        write(f"| {n:,} | {seconds:.2f} |")
 
 
 if __name__ == "__main__":
-    main()
+    compare_tests()
+    score_answers()

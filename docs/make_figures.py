@@ -1,9 +1,11 @@
-"""Draw the three figures of validity.md from `validity/tables.md`: `python docs/make_figures.py`."""
+"""Draw the three figures of validity.md from the files of `validity/`: `python docs/make_figures.py`."""
 
 from __future__ import annotations
 
-import re
+import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -12,77 +14,53 @@ mpl.use("svg")
 import matplotlib.pyplot as plt
 
 DOCS = Path(__file__).parent
-TABLES = (DOCS.parent / "validity" / "tables.md").read_text("utf-8")
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#777777"
+Worlds = Mapping[str, Mapping[str, Any]]
 
 
-def read_table(heading: str, column: str) -> list[dict[str, str]]:
-    """Return the rows of the first table below a heading that has a column."""
-    for block in re.split(r"\n\n+", TABLES[TABLES.index(heading) :]):
-        lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines()]
-        if block.startswith("|") and column in lines[0]:
-            return [dict(zip(lines[0], cells, strict=True)) for cells in lines[2:]]
-    raise ValueError(f"no table with the column {column} below {heading}")
+def read_worlds(name: str) -> Worlds:
+    """Return the summaries of the worlds of a file by their names."""
+    rows = json.loads((DOCS.parent / "validity" / name).read_text("utf-8"))
+    return {row["name"]: row for row in rows if row["undefined"] < row["samples"]}
 
 
-def read_number(text: str) -> float:
-    """Return the number that a cell begins with."""
-    return float(text.split()[0])
+def draw_dots(axes: Axes, worlds: Worlds, field: str, label: str, line: float) -> None:
+    """Draw a number of each world, from the smallest to the largest."""
+    numbers = sorted(float(row[field]) for row in worlds.values())
+    axes.plot(numbers, range(len(numbers)), "o", color=BLUE, markersize=4)
+    axes.axvline(line, color=GREY, linewidth=1)
+    axes.set_yticks([])
+    axes.set_xlabel(label)
+    axes.set_ylabel(f"{len(numbers)} simulated populations")
 
 
-def draw_alarms(axes: Axes) -> None:
-    """Draw how often two tests raise a false alarm."""
-    rows = read_table("## Tests", "p_response ≤ .05")[::-1]
-    for column, colour, label in (
-        ("p_response ≤ .05", ORANGE, "published test: exchanges answers"),
-        ("p_cluster ≤ .05", BLUE, "equivox: exchanges speakers"),
-    ):
-        axes.plot([read_number(row[column]) for row in rows], range(len(rows)), "o", color=colour, label=label)
-    axes.set_yticks(range(len(rows)), [row["design"] for row in rows])
-    axes.axvline(5, color=GREY, linewidth=1)
-    axes.set_xlabel("samples without a gap in which the test raises an alarm (%); the line is at 5 %")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.3, 1.18), ncols=2, frameon=False)
+def draw_alarms(axes: Axes, now: Worlds, _: Worlds) -> None:
+    """Draw how often the test raises a false alarm."""
+    fair = {name: row for name, row in now.items() if row["null"] and row["kind"] == "groups"}
+    draw_dots(axes, fair, "found", "samples without a gap in which the test raises an alarm (%); the line is at 5 %", 5)
 
 
-def draw_bias(axes: Axes) -> None:
-    """Draw by how much the published value and the estimate miss the truth."""
-    rows = read_table("### Means of four dependent attributes", "true nTVD")
-    rows += read_table("### Single attributes", "true nTVD")
-    truth = [read_number(row["true nTVD"]) for row in rows]
-    for column, colour, label, step in (
-        ("nTVD", ORANGE, "published value", 0.6),
-        ("estimate", BLUE, "estimate", -0.6),
-    ):
-        errors = [read_number(row[column]) - true for row, true in zip(rows, truth, strict=True)]
-        axes.plot([true + step for true in truth], errors, "o", color=colour, alpha=0.5, label=label)
-    axes.axhline(0, color=GREY, linewidth=1)
-    axes.set_xlabel("true gap")
-    axes.set_ylabel("mean error, in points")
-    axes.legend(frameon=False)
+def draw_power(axes: Axes, now: Worlds, earlier: Worlds) -> None:
+    """Draw how often gaps are detected, beside an earlier engine."""
+    biased = [name for name, row in now.items() if name in earlier and not row["null"] and row["kind"] == "groups"]
+    axes.plot([earlier[name]["found"] for name in biased], [now[name]["found"] for name in biased], "o", color=BLUE)
+    axes.plot([0, 100], [0, 100], color=GREY, linewidth=1)
+    axes.set_xlabel("detected by the test of version 0.3 (%)")
+    axes.set_ylabel("detected now (%)")
 
 
-def draw_coverage(axes: Axes) -> None:
-    """Draw how often the interval and bootstrap intervals hold the truth."""
-    rows = read_table("### Why not a bootstrap interval", "percentile")[::-1]
-    columns = list(rows[0])
-    for column, colour, label in (
-        (columns[1], ORANGE, "bootstrap, percentile"),
-        (columns[4], GREY, "bootstrap, BCa"),
-        (columns[-1], BLUE, "equivox"),
-    ):
-        axes.plot([read_number(row[column]) for row in rows], range(len(rows)), "o", color=colour, label=label)
-    axes.set_yticks(range(len(rows)), [row["design"] for row in rows])
-    axes.axvline(95, color=GREY, linewidth=1)
-    axes.set_xlabel("samples in which the 95 % interval holds the truth (%); the line is at 95 %")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.3, 1.18), ncols=3, frameon=False)
+def draw_coverage(axes: Axes, now: Worlds, _: Worlds) -> None:
+    """Draw how often the interval holds the truth."""
+    draw_dots(axes, now, "coverage", "samples in which the 95 % interval holds the truth (%); the line is at 95 %", 95)
 
 
 def main() -> None:
     """Write the figures."""
     mpl.rcParams |= {"svg.hashsalt": "equivox", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
-    for name, draw in (("alarms", draw_alarms), ("bias", draw_bias), ("coverage", draw_coverage)):
+    now, earlier = read_worlds("worlds.json"), read_worlds("baseline.json")
+    for name, draw in (("alarms", draw_alarms), ("power", draw_power), ("coverage", draw_coverage)):
         figure, axes = plt.subplots(figsize=(9, 3.4), layout="constrained")
-        draw(axes)
+        draw(axes, now, earlier)
         figure.savefig(DOCS / f"validity_{name}.svg", metadata={"Date": None}, facecolor="white")
         plt.close(figure)
 

@@ -5,31 +5,21 @@ Through here they use the statistics, which are imported when they are first use
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from equivox.core.hashing import seed_of
 from equivox.core.lazy import Later, NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
-from equivox.core.notes import Note, NoteCode, describe_design
+from equivox.core.notes import Note, NoteCode, remark
 from equivox.core.samples import Row, Samples, rows_of
 from equivox.core.task import Task
-from equivox.metrics.column_metric import Column
 
 if TYPE_CHECKING:
     from equivox import statistics as statistics
 else:
     statistics = Later("equivox.statistics")
-
-
-def list_design_notes(too_few: Note | None, *, silent: bool, sd: float = math.nan) -> list[Note]:
-    """Return what is known of a design, and why it could hide a difference.
-
-    `silent` says that every unit is even. Where all differ by the same and not by 0, the smallest p says whether that
-    could be found.
-    """
-    return [describe_design(sd=sd), *list_notes(too_few or (Note(NoteCode.NO_NOISE) if silent else None))]
 
 
 def list_notes(*notes: Note | None) -> list[Note]:
@@ -53,39 +43,21 @@ def rng_of(*parts: object) -> np.random.Generator:
     return np.random.default_rng(seed_of(*parts))
 
 
-def find_too_few(task: Task, samples: Samples, mask: NDArray[np.bool_], n_resamples: int) -> Note | None:
-    """Return why permutations of the clusters in `mask` can find nothing; None if they can."""
-    design = samples.design(mask, strata=bool(task.strata))
-    return statistics.least_p_over_clusters(samples.groups.take(mask), n_resamples=n_resamples, **design).too_few
+def find_few_units(task: Task, samples: Samples, mask: NDArray[np.bool_], min_coverage: float) -> Note | None:
+    """Return why answers in `mask` leave too few units to compare, where something is held equal; None if enough.
 
-
-def least_p_of_rows(has: Sequence[bool], groups: Column, *, n_resamples: int, **design: Column | None) -> float:
-    """Return the smallest p that permuting the clusters of the rows in `has` could give, whatever the answers."""
-    from equivox.statistics.encode import encode_design
-
-    # Of all rows, so that units which lack the answers of a group are still in every group.
-    rows = encode_design(groups, **design).compared(np.flatnonzero(has))
-    held: dict[str, Any] = {
-        name: None if column is None else [column[row] for row in rows] for name, column in design.items()
-    }
-    return statistics.least_p_over_clusters([groups[row] for row in rows], n_resamples=n_resamples, **held).p
-
-
-def too_few_units(task: Task, samples: Samples, mask: NDArray[np.bool_], min_coverage: float) -> Note | None:
-    """Return why answers in `mask` leave too little to be compared, where something is held equal; None if enough.
-
-    A unit is compared if every group has an answer of it, a cluster if every group has one in its stratum or block.
-    With six groups, each of which lost 15 % of its answers, that may be two units of five, although 85 % of the answers
-    are used. A bias among the others would not be seen.
+    A unit is compared if every group has an answer of it, or one in its stratum or block. With six groups, each of
+    which lost 15 % of its answers, that may be two units of five, although 85 % of the answers are used. A bias among
+    the others would not be seen.
     """
-    from equivox.statistics.encode import encode_design
-
-    design = encode_design(samples.groups, **samples.design(strata=bool(task.strata)))
-    asked = design.n_units(np.arange(len(samples)))
-    compared = design.n_units(design.compared(np.flatnonzero(mask)))
-    if design.held is None or len(design.groups) < 2 or compared >= min_coverage * asked:
+    design = statistics.build_design(samples.groups, **samples.design(strata=bool(task.strata)))
+    if not design.standardised or design.n_groups < 2:
         return None
-    counts = {"compared": compared, "of": asked, "needed": min_coverage, "crossed": design.crossed}
+    sent = design.count_units(np.arange(len(samples)))
+    compared = design.count_units(design.find_compared(np.flatnonzero(mask)))
+    if compared >= min_coverage * sent:
+        return None
+    counts = {"compared": compared, "of": sent, "needed": min_coverage, "crossed": design.crossed}
     return Note(NoteCode.FEW_UNITS, counts)
 
 
@@ -106,8 +78,6 @@ def compare_sums(
     Only samples that both models answered as `counts` wants are compared. `sums_of` returns what each cluster adds to
     the `n_sums` sums, of which `sizes` is its size; `nothing` is the reason if there is no cluster.
     """
-    from equivox.statistics.sign_flip import least_p
-
     both = [
         (a, b)
         for paired in tasks
@@ -116,15 +86,12 @@ def compare_sums(
     ]
     sums = aligned([sums_of([pair[model] for pair in both]) for model in (0, 1)], n_sums)
     if not len(sums[0]):
-        return PairedValues(undefined=nothing)
+        return PairedValues(undefined=remark(nothing))
     target = tasks[0].score_a.null_value
     found = statistics.compare_totals(
         sums[0], sums[1], value_of, target=target, sizes=sizes, n_resamples=n_resamples, rng=rng
     )
-    further = {"ci_low": found.further_low, "ci_high": found.further_high, "p": found.p_further}
-    no_target = math.isnan(found.further)
-    least = least_p(found.n_clusters, n_resamples)
-    return PairedValues.taken_from(found, p_least=least, n_samples=len(both), **{} if no_target else further)
+    return replace(found, n_samples=len(both))
 
 
 def aligned(sums: Sequence[Mapping[str, tuple[float, ...]]], n_sums: int) -> list[NDArray[np.float64]]:

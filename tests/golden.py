@@ -195,9 +195,10 @@ def crossed(folder: Path) -> Iterator[pd.DataFrame]:
 def published_tables(folder: Path) -> Iterator[pd.DataFrame]:
     """Yield what follows from the published tables and counts of the papers."""
     from equivox.metrics.badf.associations import summary
+    from equivox.metrics.badf.contingency import association_test
     from equivox.metrics.genres.cohort import published_cohorts, total_bias
     from equivox.metrics.spoken_stereoset import Tally
-    from equivox.statistics import association_test, correlations
+    from equivox.statistics import correlations
 
     data = Path(os.environ["EQUIVOX_REFERENCE_DATA"])
     rows: list[dict[str, object]] = []

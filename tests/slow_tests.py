@@ -23,10 +23,10 @@ PROMISES = (
     "tests/run/test_resume.py",
     "tests/run/test_store.py",
     "tests/run/test_damage.py",
-    "tests/statistics/test_estimate.py",
-    "tests/statistics/test_comparison.py",
-    "tests/statistics/test_held.py",
-    "tests/statistics/test_shift.py",
+    "tests/statistics/test_designs.py",
+    "tests/statistics/test_groups.py",
+    "tests/statistics/test_permutation.py",
+    "tests/statistics/test_runs.py",
 )
 """Files that `make check` runs whole, however long they take: no answer is lost, nothing stale is scored, and the
 estimate, the interval and the test hold the same things equal."""

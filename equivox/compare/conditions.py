@@ -32,7 +32,7 @@ from equivox.core.scores import Score
 from equivox.core.task import Task
 from equivox.core.variants import SHUFFLED, declared_name, is_intervention
 from equivox.run.losses import states
-from equivox.statistics import group_means
+from equivox.statistics import compare_means
 
 USED, REFUSED = "answers used", "answers refused"
 ANSWERS = (USED, REFUSED)
@@ -78,15 +78,15 @@ def _share(
     if np.array_equal(counted[0], counted[1]):
         return replace(test, difference=0.0)
     sides = EncodedLabels(np.repeat([0, 1], len(first)), ("plain", "system"))
-    found = group_means(
+    found = compare_means(
         100.0 * np.concatenate(counted), sides,
         clusters=EncodedLabels(np.tile(first.clusters.codes, 2), first.clusters.names),
-        n_resamples=n_resamples, distances=False,
+        n_resamples=n_resamples,
         rng=paired_generator("answers", plain.task.name, test.condition, metric),
     )  # fmt: skip
     return replace(
         test, value_a=float(found.means[0]), value_b=float(found.means[1]), difference=found.difference, p=found.p,
-        ci_low=found.ci_low, ci_high=found.ci_high, undefined=found.undefined,
+        ci_low=found.low, ci_high=found.high, undefined=found.undefined,
     )  # fmt: skip
 
 

@@ -14,13 +14,17 @@ from statistics import fmean
 from equivox.compare.runs import Comparison
 from equivox.core.hashing import seed_of
 from equivox.core.lazy import np
+from equivox.core.notes import Note
 from equivox.core.scores import Score
-from equivox.statistics import GroupMeans, group_means
+from equivox.statistics import MeanDifference, compare_means
 
 _LEAST = 2
 """The smallest number of models that are compared."""
 _TOO_HIGH = 0.3
-_SMALL_STEPS = ((0.0, 0.07, 0.19, 0.34, 0.47, 0.85), (0.15, 0.25, 0.5, 0.75, 1.0, 1.5))
+_SMALL_STEPS = (
+    (0.0, 0.135, 0.159, 0.222, 0.288, 0.401, 0.765, 1.151, 2.217),
+    (0.15, 0.2, 0.3, 0.55, 0.8, 1.05, 1.55, 2.05, 3.05),
+)
 """How much too high an estimate may be on average, and the truth that it may stand for at most (beyond, as the last).
 
 Both are in lengths of noise (`null_mean`), and the worst of 90 ways to spread a difference over 2 to 60 values of
@@ -48,7 +52,7 @@ class DimensionContrast:
     ci_low: float
     ci_high: float
     p: float
-    undefined: str | None = None
+    undefined: Note | None = None
 
 
 def dimension_contrasts(comparison: Comparison) -> list[DimensionContrast]:
@@ -94,14 +98,13 @@ def _contrast(
     """Return the mean difference over models; each has its scores in the first dimension and in the second."""
     first, second, condition, metric, task = named
 
-    def tested(first_by: float, second_by: float) -> GroupMeans:
+    def tested(first_by: float, second_by: float) -> MeanDifference:
         """Return the test of the estimates, those of each dimension moved by so much."""
-        return group_means(
+        return compare_means(
             [one + by for own in estimates for one, by in zip(own, (first_by, second_by), strict=True)],
             ["first", "second"] * len(pairs),
             clusters=[model for model, _, _ in pairs for _ in range(2)],
             n_resamples=10_000,
-            distances=False,
             rng=np.random.default_rng(seed_of("dimensions", *named)),
         )
 
@@ -122,8 +125,8 @@ def _contrast(
         n_models=len(pairs),
         difference=fmean(fmean(s.value for s in one) - fmean(s.value for s in other) for _, one, other in pairs),
         estimate=means[0] - means[1],
-        ci_low=least.ci_low,
-        ci_high=most.ci_high,
+        ci_low=least.low,
+        ci_high=most.high,
         p=(least.p if math.isnan(least.p) else 1.0) if nearest is None else nearest.p,
         undefined=least.undefined,
     )

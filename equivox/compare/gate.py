@@ -3,7 +3,7 @@
 The interval of the paired comparison decides, see `equivox.compare.pairs`. If all of it lies at or below the margin,
 the new run passes. If all of it lies above, the new run is worse. Otherwise the two runs cannot decide. Runs that do
 not compare, tasks that are missing and answers that failed never pass. Groups that lose more of their answers than
-before make a run worse, whatever the margin (`equivox.compare.loss_changes`).
+before make a run worse, whatever the margin.
 
 An unchanged model is stopped by chance in at most `CHANCE` of the nights, if the margin is `Check.decides_from` or
 more. Half of that belongs to the intervals, a quarter to lost answers and a quarter to differences that a score hides.
@@ -19,18 +19,32 @@ from statistics import NormalDist
 from typing import Literal
 
 from equivox.compare.asking import unlike_settings
-from equivox.compare.loss_changes import LossChange, list_loss_changes
-from equivox.compare.pairs import OpenedRun, PairedTest, Subject, open_runs, paired_tests
+from equivox.compare.pairs import (
+    OpenedRun,
+    PairedTest,
+    Subject,
+    aligned,
+    open_runs,
+    paired_generator,
+    paired_tests,
+    refusal,
+)
 from equivox.compare.runs import ComparedRun, open_comparison
+from equivox.core.columns import Bools
 from equivox.core.coverage import MOST_RARE
 from equivox.core.errors import UsageError, nearest
-from equivox.core.metric import Measure
+from equivox.core.lazy import np
+from equivox.core.metric import Measure, PairedValues
 from equivox.core.notes import Note, NoteCode, note_about, remark
 from equivox.core.redact import redacted_text
-from equivox.core.scores import LEVEL, NAN, Score, left_out_of, unusual_options
+from equivox.core.samples import Samples
+from equivox.core.scores import LEVEL, NAN, Score, family_of, left_out_of, unusual_options
+from equivox.core.task import Task
 from equivox.core.variants import is_control
 from equivox.run.declarations import read_tasks
+from equivox.run.losses import LOST, by_group, lost_of, shares_of_lost
 from equivox.run.manifest import read_manifest, stated_hashes
+from equivox.statistics import compare_run_means
 
 GateOutcome = Literal["pass", "worse", "undecided", "not comparable"]
 
@@ -43,6 +57,10 @@ CHANCE = 0.03
 """The largest share of nights in which an unchanged model may be stopped by chance."""
 SMALLEST_HIDDEN_P = 1e-4
 """The smallest p-value that 10,000 resamples can give; no level for hidden differences lies below it."""
+SMALLEST_LOSS_P = 2.5e-4
+"""The smallest level for lost answers: 10,000 draws give a two-sided p of 0.0002 or more."""
+SMALLEST_GROWTH = 5.0
+"""A gap of lost answers that widens by less, in percentage points, passes where a test cannot decide."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,9 +180,7 @@ def check_run(new: Path, baseline: Path, margins: Mapping[str, float]) -> Gate:
     checks = _check_scores(opened, margins)
     unchecked = [f"{check.task} {check.metric}" for check in checks if margins and math.isnan(check.margin)]
     checks = [check for check in checks if not margins or not math.isnan(check.margin)]
-    changes = list_loss_changes(*opened)
-    # Two runs of one model are exchangeable, so that a gap with a small two-sided p grew in half of the cases only.
-    checks += [_check_loss(change, 2 * CHANCE / 4 / len(changes)) for change in changes]
+    checks += _check_losses(*opened)
     options = [(run.model, redacted_text(how)) for run in runs for how in unusual_options(run.options).values()]
     unusual = [f"{model} was {how}" for model, how in options if not any(how in text for text in comparison.caveats)]
     return Gate(runs[0].model, runs[1].model, checks, unchecked, [*comparison.caveats, *unusual])
@@ -225,7 +241,7 @@ def _check_scores(opened: Sequence[OpenedRun], margins: Mapping[str, float]) -> 
         task, metric = key
         margin = margins.get(task, margins.get(metric, margins.get("", NAN)))
         if key not in tests and task in paired and metric not in margins:
-            continue  # such as the distance of distributions, beside a mean difference that has a test
+            continue  # a number without a test beside one that has it
         lacks: list[Note | str] = [
             _explain_lack(run, its.get(key), task, level) for run, its in ((old, scores[1]), (new, scores[0]))
         ]
@@ -301,8 +317,6 @@ def _doubt(check: Check, scores: Sequence[Mapping[tuple[str, str], Score]], marg
     """Return a passed check as undecided if another number contradicts it.
 
     The other number belongs to the same task, has no margin, and grew by more than this check's margin.
-
-    Women who get 20 or 80 where men get 50 have the same mean, and a distance of distributions of 30.
     """
     new, old = scores
     for key, score in new.items():
@@ -326,15 +340,64 @@ def _propose(check: Check, n_checks: int) -> Check:
     return replace(check, decides_from=half * (1 + share))
 
 
-def _check_loss(change: LossChange, level: float) -> Check:
-    """Return the check of one way to lose answers; `level` is the largest p-value that makes a run worse."""
-    outcome, why = change.decide(level)
-    new, old = change.new, change.old
-    shares = (
-        f"group {new.high_group} loses {new.high_share:.3g} % and group {new.low_group} {new.low_share:.3g} %, "
-        f"in the baseline {old.high_group} {old.high_share:.3g} % and {old.low_group} {old.low_share:.3g} %"
+def _check_losses(new: OpenedRun, old: OpenedRun) -> list[Check]:
+    """Return a check of each way to lose answers to each task: did the gap between the groups grow?"""
+    lost = []
+    for name, asked in new.asked.items():
+        theirs = old.asked.get(name)
+        if theirs is None or refusal(new, old, [name]) is not None:
+            continue
+        mine = by_group(asked.task, asked.samples)
+        both = aligned(mine, by_group(asked.task, theirs.samples))
+        if len(mine.groups.names) > 1 and not isinstance(both, str):
+            found = ((way, _find_lost(asked.task, *both, way)) for way in LOST)
+            lost += [(asked.task, way, *columns) for way, columns in found if columns is not None]
+    # Two runs of one model are exchangeable, so that a gap with a small two-sided p grew in half of the cases only.
+    level = max(2 * CHANCE / 4 / max(1, len(lost)), SMALLEST_LOSS_P)
+    return [_check_loss(*one, level) for one in lost]
+
+
+def _find_lost(task: Task, new: Samples, old: Samples, way: str) -> tuple[Samples, Bools, Bools, Bools] | None:
+    """Return the samples, those that count in both runs, and those that each run lost; None if neither lost one."""
+    (mine, counted), (theirs, also_counted) = (lost_of(task, samples, way) for samples in (new, old))
+    used = counted & also_counted
+    return (new, used, mine[used], theirs[used]) if (mine | theirs)[used].any() else None
+
+
+def _check_loss(task: Task, way: str, samples: Samples, used: Bools, new: Bools, old: Bools, level: float) -> Check:
+    """Return the check of one way to lose answers; `level` is the largest p of a gap that is worse."""
+    groups = samples.groups.take(used)
+    mine, theirs = shares_of_lost(new, groups), shares_of_lost(old, groups)
+    gaps = [shares.high_share - shares.low_share for shares in (mine, theirs)]
+    design = samples.design(used, strata=bool(task.strata))
+    rng = paired_generator(task.name, way)
+    found = compare_run_means(100 * new.astype(np.float64), 100 * old.astype(np.float64), groups, **design, rng=rng)
+    outcome, why = decide_loss(gaps[0] - gaps[1], found, level)
+    reason = (
+        f"group {mine.high_group} loses {mine.high_share:.3g} % and group {mine.low_group} {mine.low_share:.3g} %, in "
+        f"the baseline {theirs.high_group} {theirs.high_share:.3g} % and {theirs.low_group} {theirs.low_share:.3g} %"
     )
-    return Check.of(
-        change, outcome=outcome, difference=change.growth, new=new.high_share - new.low_share,
-        baseline=old.high_share - old.low_share, reason="" if outcome == "pass" else f"{shares} ({why})",
+    return Check(
+        dimension=task.dimension, condition=task.condition, family=family_of(task.name), task=task.name, metric=way,
+        unit="percentage points", outcome=outcome, new=gaps[0], baseline=gaps[1], difference=gaps[0] - gaps[1],
+        reason="" if outcome == "pass" else f"{reason} ({why})",
     )  # fmt: skip
+
+
+def decide_loss(growth: float, found: PairedValues, level: float) -> tuple[GateOutcome, str]:
+    """Return whether the gap between the groups' lost answers grew beyond chance, and why.
+
+    A gap that did not grow passes. One that grew by `SMALLEST_GROWTH` or more is undecided if the units allow no p as
+    small as `level`.
+    """
+    if growth <= 0:
+        return "pass", ""
+    if found.p <= level:
+        return "worse", f"p {found.p:.2g}"
+    if growth < SMALLEST_GROWTH:
+        return "pass", ""
+    if math.isnan(found.p):
+        return "undecided", "too few units for a test"
+    if found.p_least > level:
+        return "undecided", f"so few units give no p below {found.p_least:.2g}; {level:.2g} is needed"
+    return "pass", ""

@@ -24,6 +24,7 @@ from equivox.core.files import read_document
 from equivox.core.hashing import digest, seed_of
 from equivox.core.lazy import np, on_one_core
 from equivox.core.metric import Measure, PairedTask, PairedValues
+from equivox.core.notes import Note, note_about, remark
 from equivox.core.plugins import told_in_one_line
 from equivox.core.samples import Samples, rows_of
 from equivox.core.scores import DEFAULT_OPTIONS, NAN, Score
@@ -249,7 +250,7 @@ def tested(
     """
     one, other = sides
     conditions = one is other
-    reason = one.unreadable if conditions else None
+    reason: Note | str | None = one.unreadable if conditions else None
     for a, b, mine, theirs in members:
         names = (a, b) if conditions else (one.run.model, other.run.model)
         reason = reason or _unscored(zip(names, (mine, theirs), strict=True)) or _rare_in_one(names, mine, theirs)
@@ -310,9 +311,10 @@ def paired_generator(*parts: Any) -> np.random.Generator:
     return np.random.default_rng(seed_of("paired", *parts))
 
 
-def _unscored(named: Iterable[tuple[str, Score]]) -> str | None:
+def _unscored(named: Iterable[tuple[str, Score]]) -> Note | None:
     """Return which of these has no score, and why; None if all have one."""
-    return next((f"{name} has no score: {score.undefined_reason}" for name, score in named if not score.defined), None)
+    without = ((name, score.undefined_reason) for name, score in named if not score.defined)
+    return next((note_about(f"{name} has no score", reason or remark("")) for name, reason in without), None)
 
 
 def _rare_in_one(names: tuple[str, str], mine: Score, theirs: Score) -> str | None:

@@ -28,7 +28,7 @@ from equivox.compare.runs import ComparedRun, Comparison
 from equivox.core.errors import UsageError
 from equivox.core.lazy import on_one_core
 from equivox.core.metric import Cohort, CohortMember, CohortScore, CohortTotals
-from equivox.core.notes import Note, NoteCode
+from equivox.core.notes import Note, NoteCode, note_about, remark
 from equivox.core.plugins import told_in_one_line
 from equivox.core.scores import LEVEL, NAN, Score
 from equivox.run.scoring import read_scores
@@ -185,8 +185,8 @@ def _overall(model: str, family: str, scores: Mapping[str, Score]) -> Rank:
     own = Rank.of(first, task=f"{family}: {OVERALL}", model=model, uneven=uneven)
     if missing:
         tasks = "task has" if len(missing) == 1 else "tasks have"
-        reason = f"{len(missing)} of {len(scores)} {tasks} no score: {first.task}: {first.undefined_reason}"
-        return replace(own, undefined=reason)
+        about = f"{len(missing)} of {len(scores)} {tasks} no score: {first.task}"
+        return replace(own, undefined=note_about(about, first.undefined_reason or remark("")))
     # Estimates below zero are noise as much as those above, so the mean is clipped and not its parts.
     mean = math.fsum(score.unbiased for score in scores.values()) / len(scores)
     return replace(own, distance=max(0.0, mean))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from equivox.core.errors import UsageError
 from equivox.core.lazy import np
+from equivox.core.notes import Note
 
 if TYPE_CHECKING:
     from equivox.core.samples import Samples
@@ -61,16 +62,7 @@ class PairedValues:
     n_samples: int = 0
     n_clusters: int = 0
     parts: tuple[str, ...] = ()
-    undefined: str | None = None
-
-    @classmethod
-    def taken_from(cls, found: Any, **further: Any) -> PairedValues:
-        """Return the result with the numbers that `found`, a result of `equivox.statistics`, has by the same names.
-
-        Those in `further` come instead of them.
-        """
-        shared = {own.name: getattr(found, own.name) for own in fields(cls) if hasattr(found, own.name)}
-        return cls(**shared | further)
+    undefined: Note | str | None = None
 
 
 @dataclass(frozen=True)
@@ -251,7 +243,7 @@ class Measure:
         Whether noise only increases the number, so that it has an estimate for the population and a null mean.
     corrected
         Function that returns the number as people would annotate the responses, from their labels of some of them, with
-        the arguments and the result of `equivox.statistics.corrected_shift`; None if labels cannot correct it.
+        the arguments and the result of `equivox.statistics.correct_groups`; None if labels cannot correct it.
     in_unit
         Whether the unit is that of what a task asks for (EUR, words), so that tables name it beside the measure.
     power

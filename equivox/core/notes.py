@@ -21,6 +21,8 @@ class NoteCode(StrEnum):
     MEAN_OF = "mean_of"  # attributes, of: how many there are
     RARE_VALUES = "rare_values"  # share of the values that is left out, min_count
     OTHER_VALUES = "other_values"  # share of the values that are none of the options
+    UNITS_LEFT_OUT = "units_left_out"  # n, of, crossed
+    STRATA_UNEQUAL = "strata_unequal"  # share of the rows of group `one` in other strata than those of `other`
     # Why a score without a finding cannot say that there is no difference
     SMALLEST_P = "smallest_p"  # p, permutations
     LEFT_OUT = "left_out"  # attribute, reason: a note
@@ -34,6 +36,13 @@ class NoteCode(StrEnum):
     NOTHING_USABLE = "nothing_usable"
     NO_ATTRIBUTE = "no_attribute"  # reasons: attribute → note
     NO_REFUSALS = "no_refusals"
+    ONE_GROUP = "one_group"  # group
+    EMPTY_GROUP = "empty_group"  # groups: those without a usable answer
+    NOTHING_SHARED = "nothing_shared"  # crossed: whether units are in every group
+    RARE_ONLY = "rare_only"  # min_count
+    ONE_KEPT = "one_kept"  # value, min_count
+    ONE_VALUE = "one_value"  # value: what every answer says
+    FEW_LABELS = "few_labels"  # groups, needed
     # What made the number
     STAND_INS = "stand_ins"  # tools: the stand-ins for published ones that annotated the responses
     # How responses ended

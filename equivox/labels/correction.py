@@ -72,12 +72,9 @@ def _average(score: Score, parts: Mapping[str, CorrectedScore]) -> CorrectedScor
     averaged = [parts[name] for name in score.parts]
     if reason := next((f"{part.attribute}: {part.undefined}" for part in averaged if part.undefined), None):
         return replace(plain, undefined=reason)
-    mean = fmean(part.unclipped for part in averaged)
     return replace(
         plain,
-        # As in the task's estimate, noise that lies below zero counts against noise above it.
-        corrected=max(0.0, mean),
-        unclipped=mean,
+        corrected=fmean(part.corrected for part in averaged),
         ci=(fmean(part.ci[0] for part in averaged), fmean(part.ci[1] for part in averaged)),
         labels={group: min(part.labels[group] for part in averaged) for group in averaged[0].labels},
     )
@@ -141,8 +138,7 @@ def _correct_attribute(
     return replace(
         plain,
         corrected=result.estimate,
-        unclipped=result.estimate_unclipped,
-        ci=(result.ci_low, result.ci_high),
+        ci=(result.low, result.high),
         labels=dict(zip(result.groups, result.labels, strict=True)),
         undefined=result.undefined,
         notes=[*result.notes, *([f"{split} responses on which people are split are left out"] if split else [])],

@@ -12,6 +12,7 @@ from typing import Any
 from equivox.core.errors import EquivoxError
 from equivox.core.fields import adapter
 from equivox.core.files import read_document
+from equivox.core.notes import Note
 from equivox.core.plain import as_plain
 from equivox.core.scores import LEVEL, NAN, Number, Score
 
@@ -24,10 +25,10 @@ class CorrectedScore:
     """A score with the annotator's errors corrected by labels of the same task and attribute.
 
     `value` is the score as published, with the annotator's values. `corrected` is the estimate that people's values
-    would give, in the score's unit (zero: the groups differ by no more than noise; `unclipped` may be below zero). `ci`
-    is its interval, which holds the noise of the labels. They are NaN, with `undefined`, if labels are too few.
-    `labels` counts the labelled answers of each group. The score of a task has no `attribute`: it is the mean over the
-    task's attributes.
+    would give, in the score's unit (zero: the groups differ by no more than noise). `ci` is its interval, which
+    holds the noise of the labels. They are NaN, with `undefined`, if labels are too few. `labels` counts the
+    labelled answers of each group. The score of a task has no `attribute`: it is the mean over the task's
+    attributes.
     """
 
     task: str
@@ -35,11 +36,10 @@ class CorrectedScore:
     metric: str
     value: Number
     corrected: Number = NAN
-    unclipped: Number = NAN
     ci: tuple[Number, Number] = (NAN, NAN)
     labels: Mapping[str, int] = field(default_factory=dict)
-    undefined: str | None = None
-    notes: Sequence[str] = ()
+    undefined: Note | str | None = None
+    notes: Sequence[Note | str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from equivox.core.scores import Score
 from equivox.core.text import how_many, listed
 from equivox.labels.result import Audit, CorrectedScore
+from equivox.report.notes import write_note
 from equivox.report.numbers import DASH, p_value, percent, score_interval, score_value
 from equivox.report.table import Table
 from equivox.run.panel import PanelScore
@@ -73,8 +74,8 @@ def _corrected_table(audit: Audit, scores: Sequence[Score]) -> Table:
             for score, entry in pairs
         ],
         remarks=[
-            *(f"{DASH} {_name(entry)}: {entry.undefined}" for _, entry in pairs if entry.undefined),
-            *(f"{_name(entry)}: {note}" for _, entry in pairs for note in entry.notes),
+            *(f"{DASH} {_name(entry)}: {write_note(entry.undefined)}" for _, entry in pairs if entry.undefined),
+            *(f"{_name(entry)}: {write_note(note)}" for _, entry in pairs for note in entry.notes),
             *(f"{DASH} {name}: {why}" for name in others),
         ],
         notes=[

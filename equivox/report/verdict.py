@@ -361,6 +361,10 @@ def _write_gap(verdict: TaskVerdict) -> Iterator[str]:
     name, amount, chance = write_gap(verdict)
     first = f"{name:<9}{amount}"
     yield from [f"{first}      {chance}"] if len(first) + len(chance) < WIDTH - 12 else [first, f"         {chance}"]
+    low, high = verdict.score.missing_bounds
+    if verdict.score.coverage.uneven is not None and verdict.kind in _POINTS and math.isfinite(low):
+        # One group lacks more answers, and nothing in the interval knows why.
+        yield f"         {_write_number(low)} to {_write_number(high)}, depending on what the missing answers would say"
     if verdict.kind == "open":
         yield "         (0: all groups get the same answers, 100: they share none)"
 

@@ -148,10 +148,10 @@ def _published(task: Task) -> Mapping[str, int]:
 
 def compared_rows(task: Task, plan: pa.Table) -> NDArray[np.int64]:
     """Return the rows of a task's plan beside which every group has one in what is held equal: others say nothing."""
-    from equivox.statistics.encode import encode_design
+    from equivox.statistics import build_design
 
     asked = Samples(plan)
-    return encode_design(asked.groups, **asked.design(strata=bool(task.strata))).compared(np.arange(len(plan)))
+    return build_design(asked.groups, **asked.design(strata=bool(task.strata))).find_compared(np.arange(len(plan)))
 
 
 def _from_corpus(task: Task, data: str | None) -> Design:

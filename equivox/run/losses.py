@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equivox.core.columns import EncodedLabels, cross_count
-from equivox.core.errors import UsageError
 from equivox.core.hashing import seed_of
-from equivox.core.notes import Note, NoteCode, remark
+from equivox.core.notes import Note, NoteCode
 from equivox.core.samples import UNANNOTATED, UNANSWERED, Samples, value_column
 from equivox.core.scores import NAN, LargestShift, Score, ScoringOptions
 from equivox.core.task import REFUSAL, UNSTATED, Attribute, Task
@@ -93,7 +92,7 @@ def loss_scores(task: Task, samples: Samples, options: ScoringOptions) -> list[S
 
 
 def _loss(task: Task, samples: Samples, options: ScoringOptions, name: str) -> Score | None:
-    from equivox.statistics import distribution_shift, least_p_over_clusters
+    from equivox.statistics import compare_groups
 
     is_lost, used = lost_of(task, samples, name)
     refusals = name == REFUSAL.name
@@ -115,23 +114,18 @@ def _loss(task: Task, samples: Samples, options: ScoringOptions, name: str) -> S
         return score
     seed = seed_of(options.seed, task.name, task.condition)
     design = samples.design(used, strata=bool(task.strata))
-    try:
-        shift = distribution_shift(
-            EncodedLabels(is_lost[used].astype(np.int64), ("no", "yes")), groups, **design,
-            items=samples.items.take(used) if samples.items else None, min_count=1,
-            n_resamples=options.n_resamples, rng=np.random.default_rng(seed),
-        )  # fmt: skip
-        least = least_p_over_clusters(groups, n_resamples=options.n_resamples, **design)
-    except UsageError as error:
-        return replace(score, undefined_reason=remark(str(error)))
+    shift = compare_groups(
+        EncodedLabels(is_lost[used].astype(np.int64), ("no", "yes")), groups, **design,
+        items=samples.items.take(used) if samples.items else None, min_count=1,
+        n_resamples=options.n_resamples, rng=np.random.default_rng(seed),
+    )  # fmt: skip
     if shift.undefined is not None:
-        return replace(score, undefined_reason=remark(shift.undefined))
-    evidence = shift.evidence
+        return replace(score, undefined_reason=shift.undefined)
     shares = 100 * shift.by_group[:, shift.values.index("yes")]
     high, low = int(shares.argmax()), int(shares.argmin())
     return replace(
         score,
-        **evidence | {"notes": (*([least.too_few] if least.too_few else []), *evidence["notes"])},
+        **shift.evidence,
         by_group=dict(zip(shift.groups, shares.tolist(), strict=True)),
         largest_shift=LargestShift(
             value="yes", high_group=shift.groups[high], high_share=float(shares[high]),

@@ -1,7 +1,4 @@
-"""Statistics with the cluster as the unit: pure functions that return frozen results.
-
-A *cluster* is the unit that carries the group, such as a speaker or a name. Responses of one cluster resemble each
-other, so tests permute, flip or resample whole clusters.
+"""Statistics with the unit (a speaker, a name, an application) as what is permuted, drawn and counted.
 
 **Input.** Columns may be lists, tuples, numpy arrays, pandas Series or pyarrow arrays.
 
@@ -21,74 +18,62 @@ are one group.
 - `confidence`: the coverage of the interval, between 0 and 1.
 - `rng`: the only source of randomness.
 
-**Output.** Each result says what zero means. Numbers that cannot be computed are NaN, and `undefined` gives the reason.
-Input without a meaning raises `equivox.errors.UsageError`, in one line that names the argument, the value and the
-fix.
+**Output.** Each result says what zero means. Numbers that cannot be computed are NaN, and `undefined` gives the reason
+as a `Note`. Input without a meaning raises `equivox.errors.UsageError`, in one line that names the argument, the value
+and the fix.
 
-The docstrings have the formulas; validity/tables.md has the measured levels and coverage.
+The docstrings have the formulas; validity/worlds.py measures the levels and the coverage.
 """
 
-from equivox.statistics.agreement import Agreement, clustering, krippendorff_alpha
-from equivox.statistics.compare_means import compare_group_means
-from equivox.statistics.comparison import ShiftComparison, compare_joint_shift
-from equivox.statistics.contingency import Association, association_scores, association_test, cramers_v, few_clusters_p
-from equivox.statistics.correlation import cluster_correlation, correlations
-from equivox.statistics.distance import attainable_shift, ntvd
-from equivox.statistics.families import adjust, adjust_hierarchy
-from equivox.statistics.group_means import GroupMeans, group_means
+from equivox.statistics.agreement import Agreement, correlations, krippendorff_alpha
+from equivox.statistics.design import Design, build_design
+from equivox.statistics.distance import attainable_shift, ntvd, ntvd_bounds, share_bounds
+from equivox.statistics.groups import MeanDifference, Shift, compare_attributes, compare_groups, compare_means
 from equivox.statistics.inputs import EncodedLabels, EncodedValues
-from equivox.statistics.intervals import ntvd_bounds, share_bounds
-from equivox.statistics.labelled import CorrectedShift, corrected_shift
-from equivox.statistics.permutation import LeastP, least_p, least_p_over_clusters
-from equivox.statistics.ranks import TotalBias, differences_of_intervals, rank_models, total_bias_score
-from equivox.statistics.results import DistributionShift, JointShift
-from equivox.statistics.shift import distribution_shift, joint_shift
-from equivox.statistics.sign_flip import Parity, Share, cluster_share, parity_deviation, sign_flip_test
-from equivox.statistics.totals import compare_totals
-from equivox.statistics.within_strata import association_within_strata
+from equivox.statistics.labels import CorrectedShift, correct_groups
+from equivox.statistics.multiplicity import adjust, adjust_hierarchy, rank_models
+from equivox.statistics.permutation import LeastP, compute_least_p
+from equivox.statistics.runs import compare_run_means, compare_runs, compare_totals
+from equivox.statistics.shares import (
+    Parity,
+    Share,
+    cluster_share,
+    compute_least_flip_p,
+    parity_deviation,
+    sign_flip_test,
+)
 
 __all__ = [
     "Agreement",
-    "Association",
     "CorrectedShift",
-    "DistributionShift",
+    "Design",
     "EncodedLabels",
     "EncodedValues",
-    "GroupMeans",
-    "JointShift",
     "LeastP",
+    "MeanDifference",
     "Parity",
     "Share",
-    "ShiftComparison",
-    "TotalBias",
+    "Shift",
     "adjust",
     "adjust_hierarchy",
-    "association_scores",
-    "association_test",
-    "association_within_strata",
     "attainable_shift",
-    "cluster_correlation",
+    "build_design",
     "cluster_share",
-    "clustering",
-    "compare_group_means",
-    "compare_joint_shift",
+    "compare_attributes",
+    "compare_groups",
+    "compare_means",
+    "compare_run_means",
+    "compare_runs",
     "compare_totals",
-    "corrected_shift",
+    "compute_least_flip_p",
+    "compute_least_p",
+    "correct_groups",
     "correlations",
-    "cramers_v",
-    "differences_of_intervals",
-    "distribution_shift",
-    "few_clusters_p",
-    "group_means",
-    "joint_shift",
     "krippendorff_alpha",
-    "least_p",
-    "least_p_over_clusters",
     "ntvd",
     "ntvd_bounds",
     "parity_deviation",
     "rank_models",
     "share_bounds",
     "sign_flip_test",
-    "total_bias_score",
 ]

@@ -1,17 +1,16 @@
-"""Agreement: of annotators beyond chance (Krippendorff's alpha; gaps are fine), and of clusters with labels."""
+"""Agreement of annotators beyond chance (Krippendorff's alpha), and correlations between columns."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
 from equivox.core.errors import UsageError
 from equivox.statistics import inputs
-from equivox.statistics.inputs import Ints, ValueColumn
+from equivox.statistics.inputs import Floats, Ints, NumberColumn, ValueColumn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,26 +95,66 @@ def _alpha(rows: Ints, codes: Ints) -> float:
     return 1.0 - float((coincidence * distance).sum() * (totals.sum() - 1) / (expected * distance).sum())
 
 
-def clustering(gold: Sequence[Hashable], found: Sequence[Hashable]) -> tuple[float, float, float]:
-    """Return homogeneity, completeness and V-measure of clusters against labels, 0 to 1.
+@dataclass(frozen=True, kw_only=True)
+class PairCorrelation:
+    """Pearson's r of two columns over the rows where both are known; NaN when `undefined` says why."""
 
-    Homogeneity is 1 if no cluster mixes labels, completeness is 1 if no label is spread over clusters; V is their
-    harmonic mean. With a single label homogeneity is 1, with a single cluster completeness is 1. Rosenberg and
-    Hirschberg 2007, ACL D07-1043. Both sequences have the same length, which is not 0.
+    first: str
+    second: str
+    r: float
+    n: int
+    undefined: str | None
 
-    >>> clustering("aabb", "1122")
-    (1.0, 1.0, 1.0)
-    >>> clustering("aabb", "1111")
-    (0.0, 1.0, 0.0)
+
+def correlations(columns: Mapping[str, NumberColumn]) -> tuple[PairCorrelation, ...]:
+    """Return the correlation of every pair of columns, such as tasks over models.
+
+    Parameters
+    ----------
+    columns
+        The numbers of each column, with the same rows (models) in the same order: a mapping from name to column, a
+        pandas DataFrame or a pyarrow Table. None and NaN are missing.
+
+    Returns
+    -------
+    tuple of PairCorrelation
+        One per pair, in the order of the columns. `r` is zero when the columns are not linearly related, and NaN with a
+        reason when fewer than three rows are known in both or one column is constant there.
+
+    Raises
+    ------
+    UsageError
+        Fewer than two columns, or columns of unequal lengths.
+
+    Notes
+    -----
+    arXiv 2604.17248, appendix B. Models are not a random sample: read r as a description, not as a test.
+
+    Examples
+    --------
+    >>> correlations({"story": [1, 2, 3], "casting": [2, 4, 6]})[0].r
+    1.0
     """
-    of_gold, of_found = _entropy(gold), _entropy(found)
-    together = _entropy(list(zip(gold, found, strict=True)))
-    homogeneity = 1.0 if of_gold == 0 else 1 - (together - of_found) / of_gold
-    completeness = 1.0 if of_found == 0 else 1 - (together - of_gold) / of_found
-    total = homogeneity + completeness
-    return homogeneity, completeness, 2 * homogeneity * completeness / total if total > 0 else 0.0
+    given = inputs.named_columns(columns, "columns")
+    if len(given) < 2:
+        raise UsageError(f"`columns` has {len(given)} column: a correlation needs two")
+    arrays = {name: inputs.numbers(column, name) for name, column in given.items()}
+    like, first_column = next(iter(arrays.items()))
+    inputs.same_length(like, len(first_column), {name: len(array) for name, array in arrays.items()})
+    found = []
+    for first, second in combinations(arrays, 2):
+        known = ~(np.isnan(arrays[first]) | np.isnan(arrays[second]))
+        a, b = arrays[first][known], arrays[second][known]
+        reason = None
+        if len(a) < 3:
+            reason = f"{len(a)} known pair{'' if len(a) == 1 else 's'}: a correlation needs three"
+        elif constant := [name for name, own in ((first, a), (second, b)) if is_constant(own)]:
+            reason = f"{constant[0]} is constant"
+        r = float("nan") if reason is not None else float(np.corrcoef(a, b)[0, 1])
+        found.append(PairCorrelation(first=first, second=second, r=r, n=int(known.sum()), undefined=reason))
+    return tuple(found)
 
 
-def _entropy(labels: Sequence[Hashable]) -> float:
-    n = len(labels)
-    return -math.fsum(k / n * math.log(k / n) for k in Counter(labels).values())
+def is_constant(values: Floats) -> bool:
+    """Return whether values differ by no more than rounding leaves of them."""
+    return bool(np.ptp(values) <= 1e-12 * np.abs(values).max())

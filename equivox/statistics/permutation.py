@@ -1,13 +1,10 @@
-"""Permutations of group labels, all of them or random ones, under the null that groups make no difference.
-
-With few permutations the smallest p-value that a design can give, whatever the answers, is large.
-"""
+"""Permutations of groups over units: the test of a comparison, and the smallest p that a design can give."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equivox.core.columns import cross_count
-from equivox.core.errors import UsageError
 from equivox.core.notes import LEVEL, Note, NoteCode
 from equivox.statistics import inputs
-from equivox.statistics.encode import encode_design
-from equivox.statistics.inputs import Floats, Ints, LabelColumn
+from equivox.statistics.design import Design, repeat_parts, sum_parts
+from equivox.statistics.distance import Norm, center
+from equivox.statistics.inputs import Bools, Floats, Ints
+from equivox.statistics.linearization import PRIOR, TINY
 
 Labels = NDArray[np.integer[Any]]
 
@@ -113,19 +111,6 @@ def _dealt(row: Ints, n_strata: int, n: int, rng: np.random.Generator) -> Labels
     return rng.permuted(np.tile(labels, (n, n_strata, 1)), axis=2).reshape(n, -1)
 
 
-def random_row_labellings(sizes: Ints, n: int, rng: np.random.Generator) -> Labels:
-    """Draw `n` permutations of many rows uniformly: n x rows, three times as fast as shuffling each.
-
-    A row order is drawn by sorting 16-bit random keys (a radix sort); equal keys are ordered by a shuffled base
-    order, so every permutation is equally likely.
-    """
-    labels = np.repeat(np.arange(len(sizes), dtype=label_dtype(len(sizes))), sizes)
-    rng.shuffle(labels)
-    keys = rng.integers(0, 2**16, size=(n, len(labels)), dtype=np.uint16)
-    order = np.argsort(keys, axis=1, kind="stable")
-    return np.asarray(labels[order])
-
-
 def blocks(total: int, size: int) -> Iterator[int]:
     """Yield block lengths of at most `size` that add up to `total`.
 
@@ -182,25 +167,11 @@ def p_value(null: Floats, observed: float, *, exact: bool, size: float = 1.0) ->
     >>> p_value(np.array([1.0, 2.0, 3.0]), 3.0, exact=False), p_value(np.array([1.0, 3.0]), 3.0, exact=True)
     (0.5, 0.5)
     """
-    extreme = n_extreme(null, observed, size)
+    extreme = count_extreme(null, observed, size)
     return extreme / len(null) if exact else (1 + extreme) / (1 + len(null))
 
 
-def p_of_mean(null: Floats, observed: Floats, columns: Sequence[int] | slice, *, exact: bool) -> float:
-    """Return the p of the mean of some columns of a null, B x C; NaN for an empty one."""
-    if not len(null):
-        return math.nan
-    return p_value(null[:, columns].mean(axis=1), float(observed[columns].mean()), exact=exact)
-
-
-def p_by_name(null: Floats, observed: Floats, names: Iterable[str], *, exact: bool) -> dict[str, float]:
-    """Return the p of each of the first columns of a null, by its name, and under "" that of their mean."""
-    places: dict[str, list[int] | slice] = {name: [place] for place, name in enumerate(names)}
-    places[""] = slice(0, len(places))
-    return {name: p_of_mean(null, observed, own, exact=exact) for name, own in places.items()}
-
-
-def n_extreme(null: Floats, observed: float, size: float = 1.0) -> int:
+def count_extreme(null: Floats, observed: float, size: float = 1.0) -> int:
     """Count the null values that are not below the observed one, see `p_value`."""
     return len(null) - int((null < observed - 1e-9 * max(size, abs(observed))).sum())
 
@@ -225,7 +196,7 @@ class LeastP:
         return None if self.p < LEVEL else Note(NoteCode.SMALLEST_P, {"p": self.p, "permutations": self.n_permutations})
 
 
-def least_p(sizes: Ints, *, n_resamples: int) -> LeastP:
+def compute_least_p(sizes: Ints, *, n_resamples: int) -> LeastP:
     """Return the smallest p of a test that permutes groups over units within strata.
 
     Parameters
@@ -252,11 +223,11 @@ def least_p(sizes: Ints, *, n_resamples: int) -> LeastP:
     Three speakers of each of two groups have 20 permutations, two of which are the most extreme. Two and four have 15,
     and no renaming of the groups is one of them. Five pairs of names have 32.
 
-    >>> least_p(np.array([[3, 3]]), n_resamples=10_000).too_few.values
+    >>> compute_least_p(np.array([[3, 3]]), n_resamples=10_000).too_few.values
     {'p': 0.1, 'permutations': 20}
-    >>> least_p(np.array([[2, 4]]), n_resamples=10_000).p == 1 / 15
+    >>> compute_least_p(np.array([[2, 4]]), n_resamples=10_000).p == 1 / 15
     True
-    >>> least_p(np.array([[1, 1]] * 5), n_resamples=10_000).p
+    >>> compute_least_p(np.array([[1, 1]] * 5), n_resamples=10_000).p
     0.0625
     """
     inputs.check_resamples(n_resamples)
@@ -264,46 +235,6 @@ def least_p(sizes: Ints, *, n_resamples: int) -> LeastP:
     share = _renamings(sizes) / n
     p = share if n <= n_resamples else max(share, 1 / (1 + n_resamples))
     return LeastP(p=p, n_permutations=n)
-
-
-def least_p_over_clusters(
-    groups: LabelColumn,
-    clusters: LabelColumn,
-    strata: LabelColumn | None = None,
-    *,
-    blocks: LabelColumn | None = None,
-    n_resamples: int = 10_000,
-) -> LeastP:
-    """Return the smallest p of a test that permutes the groups over whole clusters, such as `distribution_shift`.
-
-    Parameters
-    ----------
-    groups, clusters
-        One label per response. Each cluster has one group, or is in every group.
-    strata
-        One label per response. Groups are permuted within strata if each cluster has one stratum, else freely.
-    blocks
-        One label per response. Groups are permuted within the blocks of clusters.
-    n_resamples
-        Permutations drawn, as in `least_p`.
-
-    Raises
-    ------
-    UsageError
-        Columns of unequal lengths, a missing label, or clusters of which some are in one group and some in
-        several.
-
-    Examples
-    --------
-    >>> least_p_over_clusters(["f", "f", "f", "m", "m"], ["a", "a", "b", "c", "d"]).too_few.values["permutations"]
-    6
-    """
-    design = encode_design(groups, clusters, strata, blocks)
-    if not design.clusters:
-        raise UsageError("`clusters` is missing: give the cluster of each response")
-    sizes, _ = sizes_and_order(design.group_of_cluster, design.held, len(design.groups))
-    # A stratum without some group says nothing, whoever is permuted there.
-    return least_p(sizes[(sizes > 0).all(axis=1)], n_resamples=n_resamples)
 
 
 def _renamings(sizes: Ints) -> int:
@@ -315,3 +246,177 @@ def _renamings(sizes: Ints) -> int:
     return sum(
         bool((present[:, list(order)] == present).all()) for order in itertools.permutations(range(present.shape[1]))
     )
+
+
+MOST_UNLIKE_COUNTS, MOST_UNLIKE_VARIANCES = 1.2, 1.7
+"""Groups whose units, or whose variances between units, differ by more than this factor are unlike."""
+
+CELLS = 2**19
+"""Numbers in memory at a time while the statistic of many permutations is computed."""
+
+
+def pool_variances(variances: Floats, members: Ints) -> Floats:
+    """Return the variance between the units of each group, mixed with that of all groups (… x G).
+
+    The mean of all groups has the weight of `PRIOR` clusters: from four clusters a group's own variance is not known
+    well enough to divide by.
+    """
+    free = np.maximum(members - 1, 0)
+    pooled = (free * variances).sum(axis=-1, keepdims=True) / max(int(free.sum()), 1)
+    return np.asarray((free * variances + PRIOR * pooled) / (free + PRIOR))
+
+
+def are_unlike(members: Ints, variances: Floats) -> bool:
+    """Return whether groups differ in numbers of units, or in variance between units, more than permutations allow."""
+    pooled = pool_variances(variances, members)
+    few = members.max() > MOST_UNLIKE_COUNTS * members.min()
+    return bool(few or pooled.max() > MOST_UNLIKE_VARIANCES * pooled.min())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Permuted:
+    """The p of a permutation test, whether all permutations were counted, and the smallest p that it can give."""
+
+    p: float = math.nan
+    exact: bool = False
+    least: LeastP = LeastP(p=1.0, n_permutations=1)
+
+
+def permute_groups(
+    sums: Floats,
+    parts: Sequence[slice],
+    design: Design,
+    n_resamples: int,
+    rng: np.random.Generator,
+    *,
+    sizes: Floats | None = None,
+    norm: Norm | None = None,
+) -> Permuted:
+    """Return the p of groups exchanged between the units of a stratum, or within units that are in several groups.
+
+    Without `norm` the statistic is Welch's: a group's deviation from the mean, with groups weighted by their inverse
+    noise, is taken in units of the group's own noise; squares are summed over groups, and their roots over values. Its
+    distribution without an effect hardly depends on how unlike the groups' noise is (Chung & Romano 2013,
+    doi:10.1214/13-AOS1090; Hamidi et al. 2019, doi:10.7717/peerj.6794).
+
+    Parameters
+    ----------
+    sums, parts, design, sizes
+        As in `equivox.statistics.linearization.compute_influence`.
+    norm
+        The distance to compare instead; it is not studentised.
+
+    Returns
+    -------
+    Permuted
+        NaN where no stratum holds all groups.
+    """
+    cells = _Exchangeable.of(sums, parts, design, sizes)
+    if cells is None:
+        return Permuted()
+    sizes_of_strata, label_group = sizes_and_order(cells.group, cells.stratum, design.n_groups)
+    least = compute_least_p(sizes_of_strata[(sizes_of_strata > 0).all(axis=1)], n_resamples=n_resamples)
+    exact = count_labellings(sizes_of_strata) <= n_resamples
+    step = max(16, CELLS // (cells.parts[-1].stop * design.n_groups + len(cells.group)))
+    code_of_group = np.argsort(label_group)
+    observed = cells.measure(code_of_group[cells.group][None], label_group, norm)[0]
+    drawn = labellings(sizes_of_strata, n_resamples, step, rng)
+    null = np.concatenate([cells.measure(labels, label_group, norm) for labels in drawn])
+    return Permuted(p=p_value(null, float(observed), exact=exact, size=1e-3), exact=exact, least=least)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Exchangeable:
+    """The cells with an answer, in the order of their strata and then of their sums, which names do not change.
+
+    All that the statistic needs of a group is a sum over its cells of `features`, K x F: what each cell has beyond the
+    mean of its stratum and, for the noise, its answers, squares and products. With several strata a cell counts by how
+    many of its stratum are of the group, so that all groups have one mix of strata; `features` then differ by group.
+    """
+
+    features: Sequence[Floats]
+    parts: Sequence[slice]
+    group: Ints
+    stratum: Ints
+    standardised: bool
+    total: Floats
+
+    @classmethod
+    def of(cls, sums: Floats, parts: Sequence[slice], design: Design, sizes: Floats | None) -> _Exchangeable | None:
+        """Return the cells with an answer; None where no stratum holds all groups."""
+        n = sum_parts(sums, parts) if sizes is None else sizes
+        answering: Bools = np.asarray(n.any(axis=1))
+        sums, n, group = sums[answering], n[answering], design.group[answering]
+        stratum = np.unique(design.stratum[answering], return_inverse=True)[1]
+        order = np.lexsort([*sums.T[::-1], stratum])
+        sums, n, group, stratum = sums[order], n[order], group[order], stratum[order]
+        n_strata = int(stratum.max(initial=0)) + 1
+        of_stratum, total = np.zeros((n_strata, n.shape[1])), np.zeros((n_strata, sums.shape[1]))
+        np.add.at(of_stratum, stratum, n)
+        np.add.at(total, stratum, sums)
+        wide = repeat_parts(of_stratum, parts)
+        mean = np.divide(total, wide, out=np.zeros_like(total), where=wide > 0)
+        members = cross_count(stratum, group, (n_strata, design.n_groups)).astype(np.float64)
+        complete: Bools = np.asarray((members > 0).all(axis=1))
+        if not complete.any():
+            return None
+        beyond = sums - repeat_parts(n, parts) * mean[stratum]
+        squares = sum_parts(beyond**2, parts)
+        if n_strata == 1:
+            features = [np.concatenate([beyond, squares, n, beyond * repeat_parts(n, parts), n**2], axis=1)]
+        else:
+            all_members = members.sum(axis=1, keepdims=True)
+            deals = np.divide(all_members, members, out=np.zeros_like(members), where=complete[:, None])
+            if (deals == deals[:, :1]).all():
+                deals = deals[:, :1]
+            features = [
+                np.concatenate([beyond * deal[:, None], squares * deal[:, None] ** 2], axis=1)
+                for deal in deals[stratum].T
+            ]
+        answers = n[complete[stratum]].sum(axis=0)
+        return cls(
+            features=features,
+            parts=parts,
+            group=group,
+            stratum=stratum,
+            standardised=n_strata > 1,
+            total=np.where(answers > 0, answers, np.inf),
+        )
+
+    def measure(self, labels: Labels, label_group: Ints, norm: Norm | None) -> Floats:
+        """Return the statistic under each permutation (B x K), whose codes are places in `label_group`."""
+        n_groups, n_values = len(label_group), self.parts[-1].stop
+        members = np.bincount(self.group, minlength=n_groups)
+        deviations = np.empty((len(labels), n_groups, n_values))
+        noise = np.empty((len(labels), n_groups))
+        left = self.features[0].sum(axis=0)
+        for place, code in enumerate(label_group.tolist()):
+            if len(self.features) == 1 and place == n_groups - 1:
+                sums = left
+            else:
+                sums = (labels == place).astype(np.float64) @ self.features[code % len(self.features)]
+                left = left - sums
+            deviations[:, code], noise[:, code] = self._describe_group(sums, int(members[code]))
+        if norm is not None:
+            return np.asarray(norm(center(deviations), self.parts))
+        pooled = pool_variances(noise * members, members) / members
+        weight = (1 / np.maximum(pooled, TINY))[:, :, None]
+        deviations -= (weight * deviations).sum(axis=1, keepdims=True) / weight.sum(axis=1, keepdims=True)
+        return np.asarray(np.sqrt((weight * deviations**2).sum(axis=1)).sum(axis=1))
+
+    def _describe_group(self, sums: Floats, members: int) -> tuple[Floats, Floats]:
+        """Return the mean of a group beyond that of all (B x V), and its noise summed over values (B)."""
+        n_values, n_parts = self.parts[-1].stop, len(self.parts)
+        squares = sums[:, n_values : n_values + n_parts]
+        if self.standardised:
+            mean = sums[:, :n_values] / repeat_parts(self.total[None], self.parts)
+            noise = (squares / self.total**2).sum(axis=1) - (mean**2).sum(axis=1) / members
+        else:
+            sizes, rest = np.split(sums[:, n_values + n_parts :], [n_parts], axis=1)
+            # A group may get no answer to an attribute; it then lies at the mean, without noise.
+            size = np.where(sizes > 1e-9 * self.total, sizes, np.inf)
+            mean = sums[:, :n_values] / repeat_parts(size, self.parts)
+            crossed = sum_parts(mean * rest[:, :n_values], self.parts)
+            noise = squares - 2 * crossed + sum_parts(mean**2, self.parts) * rest[:, n_values:]
+            noise = (noise / size**2).sum(axis=1)
+        return mean, np.maximum(noise, 0.0) * members / max(members - 1, 1)

@@ -9,13 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from equivox.core.columns import cross_count
 from equivox.core.lazy import NDArray, np
 from equivox.core.scores import NAN
 from equivox.metrics.badf.documents import Documents
 from equivox.metrics.scoring import statistics
+
+if TYPE_CHECKING:
+    from equivox.metrics.badf.contingency import TableTest
 
 LEVEL = 0.05
 """The level of the published p and of q."""
@@ -164,9 +167,11 @@ def phrase_tests(*categories: Counts, n_resamples: int = 10_000, seed: int = 0) 
 
 def _tests_of(counts: Counts, n_resamples: int, seed: int) -> Iterator[Phrase]:
     """Yield the test of every phrase of a category, without q."""
+    from equivox.metrics.badf.contingency import association_scores
+
     if len(counts.identities) < 2:
         return
-    known: dict[tuple[tuple[int, ...], tuple[Stories, ...] | None], statistics.Association] = {}
+    known: dict[tuple[tuple[int, ...], tuple[Stories, ...] | None], TableTest] = {}
     for phrase, found in counts.with_phrase.items():
         stories = None if counts.within is None else counts.within[phrase]
         tested = known.get((found, stories))
@@ -179,7 +184,7 @@ def _tests_of(counts: Counts, n_resamples: int, seed: int) -> Iterator[Phrase]:
             phrase=phrase,
             counts=found,
             documents=counts.documents,
-            scores=statistics.association_scores(found, counts.tokens),
+            scores=association_scores(found, counts.tokens),
             p=tested.p,
             p_exact=tested.p_exact,
             method=tested.method,
@@ -195,23 +200,26 @@ def _tested(
     stories: tuple[Stories, ...] | None,
     n_resamples: int,
     rng: np.random.Generator,
-) -> statistics.Association:
+) -> TableTest:
     """Return the test of one phrase; `stories` None takes documents as independent."""
+    from equivox.metrics.badf.contingency import association_test
+    from equivox.metrics.badf.within_stories import association_within_strata
+
     table = [[have, n - have] for have, n in zip(found, documents, strict=True)]
     if stories is None:
         exact = exact_p(found, documents)
-        tested = statistics.association_test(table, n_resamples=n_resamples if exact is None else 1, rng=rng)
+        tested = association_test(table, n_resamples=n_resamples if exact is None else 1, rng=rng)
         if tested.method == "permutation" and exact is not None:
             # A permutation p is at least 1 / draws, too large after correction for thousands of tests.
             tested = replace(tested, p_exact=exact, method="exact")
         return tested
-    tested = statistics.association_test(table, n_resamples=1, rng=rng)
+    tested = association_test(table, n_resamples=1, rng=rng)
     if tested.undefined is not None:
         return tested
     if not stories:
         return replace(tested, p_exact=1.0, method="within stories, exact")
     have, of, times = zip(*stories, strict=True)
-    within = statistics.association_within_strata(have, of, times=times, n_resamples=n_resamples, rng=rng)
+    within = association_within_strata(have, of, times=times, n_resamples=n_resamples, rng=rng)
     return replace(tested, p_exact=within.p, method=f"within stories, {within.method}")
 
 
@@ -253,7 +261,7 @@ def exact_p(counts: Sequence[int], documents: Sequence[int]) -> float | None:
     return min(1.0, float(weights[uneven >= observed * (1 - 1e-9)].sum()))
 
 
-def _undefined(tested: statistics.Association, counts: Counts, found: Sequence[int]) -> str | None:
+def _undefined(tested: TableTest, counts: Counts, found: Sequence[int]) -> str | None:
     if tested.undefined is None:
         return None
     silent = [name for name, n in zip(counts.identities, counts.documents, strict=True) if not n]

@@ -95,7 +95,7 @@ class Null:
     least_descriptors
         The smallest p that permutations over descriptors can give, and the number of distinct ones.
     p_few
-        The p-value over descriptors by `equivox.statistics.few_clusters_p`; NaN where permutations can give a p of .05,
+        The p-value over descriptors by `few_clusters_p`; NaN where permutations can give a p of .05,
         or where it cannot be computed either.
     """
 
@@ -137,6 +137,7 @@ def null_counts(
     Over descriptors: descriptors of one stratum exchange identities in all their stories. All permutations are
     enumerated if there are no more than `n_descriptors`; with few descriptors there are few, and p cannot be small.
     """
+    from equivox.metrics.badf.few_names import few_clusters_p
     from equivox.statistics.permutation import all_labellings, random_labellings
 
     rng = np.random.default_rng([seed, 14])
@@ -144,7 +145,7 @@ def null_counts(
     observed, chi2 = sum((block.tally() for block in blocks), np.zeros((2, 1)))[:, 0]
     n_by_chance, stories = sum((block.permutations(n_stories, rng) for block in blocks), np.zeros((2, n_stories)))
     units, identity, stratum, sizes = _descriptors(documents, identities)
-    least = statistics.least_p(sizes, n_resamples=max(1, n_descriptors))
+    least = statistics.compute_least_p(sizes, n_resamples=max(1, n_descriptors))
     every = least.n_permutations <= n_descriptors
     drawn = []
     if n_descriptors and least.n_permutations > 1:
@@ -159,7 +160,7 @@ def null_counts(
         p_stories=_p(stories, chi2, every=False),
         p_descriptors=_p(np.array(drawn), chi2, every=every),
         least_descriptors=least,
-        p_few=statistics.few_clusters_p(_shares(blocks, units), identity, stratum) if least.too_few else NAN,
+        p_few=few_clusters_p(_shares(blocks, units), identity, stratum) if least.too_few else NAN,
     )
 
 

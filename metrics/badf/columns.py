@@ -11,7 +11,6 @@ from equivox.metrics.badf.associations import LEVEL, Counts, Phrase, association
 from equivox.metrics.badf.chance import null_counts
 from equivox.metrics.badf.documents import Documents, unify_phrases
 from equivox.metrics.column_metric import Column, ColumnMetric, groups_of, row_coverage, whole_or_none
-from equivox.metrics.scoring import statistics
 
 
 def measure(
@@ -128,11 +127,12 @@ def why_undefined(groups: Sequence[str], counts: Sequence[Counts], tested: Seque
 
 def _could_associate(counts: Counts) -> bool:
     """Return whether the largest possible difference reaches the level; only then do 0 associations mean anything."""
+    from equivox.metrics.badf.contingency import association_test
+
     rng = np.random.default_rng(0)
     n = counts.documents
     return all(n) and any(
-        statistics.association_test([[k * (i == j), k * (i != j)] for j, k in enumerate(n)], n_resamples=1, rng=rng).p
-        <= LEVEL
+        association_test([[k * (i == j), k * (i != j)] for j, k in enumerate(n)], n_resamples=1, rng=rng).p <= LEVEL
         for i in range(len(n))
     )
 

@@ -8,6 +8,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from equivox.core.errors import UsageError
@@ -75,8 +77,6 @@ def story_shares(*, recall: Column, precision: Column, decomposition_accuracy: C
 
     A story that lacks one of the three is left out and counted in `left_out`; the means of none are NaN.
     """
-    from equivox.statistics.intervals import mean_interval
-
     given = {"recall": recall, "precision": precision, "decomposition_accuracy": decomposition_accuracy}
     whole = [values for values in zip(*given.values(), strict=True) if None not in values]
     result: dict[str, Any] = {}
@@ -84,7 +84,7 @@ def story_shares(*, recall: Column, precision: Column, decomposition_accuracy: C
         for value in values:
             if not 0 <= value <= 1:
                 raise UsageError(f"`{name}` holds {value:g}: give a share from 0 to 1")
-        low, high = mean_interval(values, rng=np.random.default_rng(0))
+        low, high = compute_mean_interval(values, rng=np.random.default_rng(0))
         mean = math.fsum(values) / len(values) if values else NAN
         result |= {name: mean, f"{name}_low": low, f"{name}_high": high}
     reason = None if whole else "no story has all three shares"
@@ -97,15 +97,13 @@ def exclusivity_agreement(*, gold: Column, answer: Column) -> dict[str, Any]:
     `exclusive_found` of `exclusive` phrases that people call exclusive were called so. A phrase without one of the two
     answers is left out and counted in `left_out`. The interval is NaN if all labels agree, α if all are equal.
     """
-    from equivox.statistics.intervals import mean_interval
-
     pairs = [(_yes_or_no("gold", a), _yes_or_no("answer", b)) for a, b in zip(gold, answer, strict=True) if a and b]
     if not pairs:
         nothing = dict.fromkeys(("agreement", "agreement_low", "agreement_high", "alpha"), NAN)
         return nothing | {"n_rows": 0, "left_out": len(gold), "undefined": "no phrase has both answers"}
     right = [float(a == b) for a, b in pairs]
     found = [b == "YES" for a, b in pairs if a == "YES"]
-    low, high = mean_interval(right, rng=np.random.default_rng(0))
+    low, high = compute_mean_interval(right, rng=np.random.default_rng(0))
     return {
         "agreement": sum(right) / len(right),
         "agreement_low": low,
@@ -130,10 +128,48 @@ def cluster_agreement(*, gold: Column, found: Column) -> dict[str, Any]:
     """Return homogeneity, completeness and V-measure of an encoder's clusters against those of people, 0 to 1."""
     pairs = [(a, b) for a, b in zip(gold, found, strict=True) if a and b]
     names = ("homogeneity", "completeness", "v_measure")
-    values = statistics.clustering([a for a, _ in pairs], [b for _, b in pairs]) if pairs else [NAN] * 3
+    values = measure_clusters([a for a, _ in pairs], [b for _, b in pairs]) if pairs else [NAN] * 3
     counts = {"n_rows": len(pairs), "left_out": len(gold) - len(pairs)}
     reason = None if pairs else "no phrase has both clusters"
     return dict(zip(names, values, strict=True)) | counts | {"undefined": reason}
+
+
+def compute_mean_interval(values: Sequence[float], *, rng: np.random.Generator) -> tuple[float, float]:
+    """Return the 95 % BCa interval of the mean of independent values, in their unit; NaN if nothing varies.
+
+    Efron 1987, https://doi.org/10.1080/01621459.1987.10478410, as scipy computes it.
+    """
+    from scipy import stats
+
+    if len(set(values)) < 2:
+        return math.nan, math.nan
+    found = stats.bootstrap((np.asarray(values),), np.mean, n_resamples=9999, rng=rng).confidence_interval
+    return float(found.low), float(found.high)
+
+
+def measure_clusters(gold: Sequence[Hashable], found: Sequence[Hashable]) -> tuple[float, float, float]:
+    """Return homogeneity, completeness and V-measure of clusters against labels, 0 to 1.
+
+    Homogeneity is 1 if no cluster mixes labels, completeness is 1 if no label is spread over clusters; V is their
+    harmonic mean. With a single label homogeneity is 1, with a single cluster completeness is 1. Rosenberg and
+    Hirschberg 2007, ACL D07-1043. Both sequences have the same length, which is not 0.
+
+    >>> measure_clusters("aabb", "1122")
+    (1.0, 1.0, 1.0)
+    >>> measure_clusters("aabb", "1111")
+    (0.0, 1.0, 0.0)
+    """
+    of_gold, of_found = _entropy(gold), _entropy(found)
+    together = _entropy(list(zip(gold, found, strict=True)))
+    homogeneity = 1.0 if of_gold == 0 else 1 - (together - of_found) / of_gold
+    completeness = 1.0 if of_found == 0 else 1 - (together - of_gold) / of_found
+    total = homogeneity + completeness
+    return homogeneity, completeness, 2 * homogeneity * completeness / total if total > 0 else 0.0
+
+
+def _entropy(labels: Sequence[Hashable]) -> float:
+    n = len(labels)
+    return -math.fsum(k / n * math.log(k / n) for k in Counter(labels).values())
 
 
 LISTED = ColumnMetric(

@@ -23,9 +23,11 @@ from equivox.core.scores import NAN
 from equivox.metrics.genres.measures import METRIC_OF, NarrativeMeasure, neps_of
 from equivox.metrics.genres.measures import METRICS as MEASURES
 from equivox.metrics.genres.observations import observe, pairs_of
-from equivox.metrics.scoring import aligned, compare_sums, rng_of, statistics
+from equivox.metrics.scoring import aligned, compare_sums, rng_of
 
 if TYPE_CHECKING:
+    from equivox.metrics.genres.total_bias import TotalBias
+
     Floats = NDArray[np.float64]
 
 METRICS = tuple(measure.name for measure in MEASURES)
@@ -121,13 +123,15 @@ def value_of_sums(metric: str, sums: Floats) -> Floats:
     return np.asarray(gap / 2 / np.sqrt(np.where(variance > 1e-12, variance, math.nan)))
 
 
-def total_bias(models: Cohort, *, published: str | None = None, fixed: bool = False) -> statistics.TotalBias:
+def total_bias(models: Cohort, *, published: str | None = None, fixed: bool = False) -> TotalBias:
     """Return the total bias score of every member of a cohort: `models`, and a published cohort if one is named.
 
     With `fixed`, the published models alone are the cohort: their printed scores stay as they are, and a model's score
     does not depend on which others are scored. NaN with the reason if the cohort has fewer than two models, a model
     lacks a metric, or all have the same value.
     """
+    from equivox.metrics.genres.total_bias import total_bias_score
+
     beside = published_cohort(published) if published else {}
     if twice := sorted(set(models) & set(beside)):
         raise UsageError(f"the model {twice[0]!r} is in {published} already; give the run another name")
@@ -135,11 +139,9 @@ def total_bias(models: Cohort, *, published: str | None = None, fixed: bool = Fa
     if fixed:
         if published is None:
             raise UsageError("`fixed` needs a published cohort; name it with `--with published-…`")
-        return statistics.total_bias_score(everyone, cohort=beside, cohort_name=f"{published}, fixed")
+        return total_bias_score(everyone, cohort=beside, cohort_name=f"{published}, fixed")
     own = f"{len(models)} run{'' if len(models) == 1 else 's'}"
-    return statistics.total_bias_score(
-        everyone, cohort=everyone, cohort_name=f"{published} and {own}" if published else own
-    )
+    return total_bias_score(everyone, cohort=everyone, cohort_name=f"{published} and {own}" if published else own)
 
 
 def cohort_scores(family: str, members: Sequence[CohortMember], n_resamples: int, seed: int) -> list[CohortScore]:

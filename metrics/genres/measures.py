@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from equivox.core.lazy import NDArray, np
+from equivox.core.notes import Note, remark
 from equivox.core.plain import split_by
 from equivox.core.yaml_files import packaged_yaml
 from equivox.metrics.scoring import statistics
@@ -90,8 +91,8 @@ class Measured:
     published: float = math.nan
     sd: float = math.nan
     n_neps: int = 0
-    undefined: str | None = None
-    notes: tuple[str, ...] = ()
+    undefined: Note | None = None
+    notes: tuple[Note, ...] = ()
 
 
 def measure(
@@ -109,7 +110,7 @@ def measure(
     pairs
         All annotations; several of one NEP are averaged, those without one of the characters are left out.
     n_resamples, confidence, rng
-        As in `equivox.statistics.unit_means`; M7 and M8 have a BCa bootstrap over NEPs as their interval,
+        As in `equivox.statistics.compare_means`; M7 and M8 have a BCa bootstrap over NEPs as their interval,
         and with fewer than `FEW_NEPS` Student's t with the jackknife.
 
     Returns
@@ -121,7 +122,7 @@ def measure(
     known = _complete(pairs)
     if not known:
         nothing = "no narrative was decided" if metric.kind == "decided" or metric.name == "M8" else "no pair is known"
-        return Measured(undefined=nothing)
+        return Measured(undefined=remark(nothing))
     if metric.kind == "correlation":
         return _correlation(pairs, n_resamples, confidence, rng)
     values = [(pair.nep, who, getattr(pair, who)) for pair in known for who in ("male", "female")]
@@ -141,13 +142,13 @@ def _difference(
     `values` holds (NEP, gender, value).
     """
     neps, groups, numbers = map(list, zip(*values, strict=True))
-    found = statistics.group_means(
-        numbers, groups, clusters=neps, n_resamples=n_resamples, confidence=confidence, distances=False, rng=rng
+    found = statistics.compare_means(
+        numbers, groups, clusters=neps, n_resamples=n_resamples, confidence=confidence, rng=rng
     )
     if found.undefined is not None:
         return Measured(undefined=found.undefined)
     sign = 1 if found.groups[0] == "male" else -1
-    low, high = sorted(sign * end + 0.0 for end in (found.ci_low, found.ci_high))  # + 0.0: no -0
+    low, high = sorted(sign * end + 0.0 for end in (found.low, found.high))  # + 0.0: no -0
     means = [float(mean) * metric.scale for mean in found.means[::sign]]
     return Measured(
         value=sign * found.difference * metric.scale,
@@ -157,8 +158,7 @@ def _difference(
         ci_high=min(high * metric.scale, metric.limit),
         p=found.p,
         sd=found.sd * metric.scale,
-        n_neps=found.n_clusters,
-        notes=("all NEPs differ by the same: no interval",) if math.isnan(found.ci_low) else (),
+        n_neps=found.n_units,
     )
 
 
@@ -205,13 +205,15 @@ def _known(pairs: Sequence[Pair]) -> tuple[list[float], list[float]]:
 
 
 def _correlation(pairs: Sequence[Pair], n_resamples: int, confidence: float, rng: np.random.Generator) -> Measured:
+    from equivox.metrics.genres.correlation import correlate_within_neps
+
     averaged = neps_of(pairs)
     male, female = (np.array([getattr(pair, who) for pair in averaged]) for who in ("male", "female"))
     if len(averaged) < 2:
-        return Measured(undefined=f"{len(averaged)} NEP: a correlation needs two")
+        return Measured(undefined=remark(f"{len(averaged)} NEP: a correlation needs two"))
     values = np.stack([male, female], axis=1).ravel().tolist()
     neps = [pair.nep for pair in averaged for _ in range(2)]
-    found = statistics.cluster_correlation(
+    found = correlate_within_neps(
         [1.0, 0.0] * len(averaged),
         values,
         clusters=neps,
@@ -219,7 +221,7 @@ def _correlation(pairs: Sequence[Pair], n_resamples: int, confidence: float, rng
         rng=rng,
     )
     if found.undefined is not None:
-        return Measured(undefined=found.undefined)
+        return Measured(undefined=remark(found.undefined))
     low, high, notes = _interval(male, female, n_resamples, confidence, rng)
     r, p_paper = _pooled(pairs)
     return Measured(
@@ -280,7 +282,7 @@ def _interval(
     n_resamples: int,
     confidence: float,
     rng: np.random.Generator,
-) -> tuple[float, float, tuple[str, ...]]:
+) -> tuple[float, float, tuple[Note, ...]]:
     """Return an interval over NEPs of the correlation of a balanced label with the outcome.
 
     It is a BCa bootstrap, and with fewer than `FEW_NEPS` Student's t with the jackknife, on Fisher's scale.
@@ -288,7 +290,7 @@ def _interval(
     from scipy import stats
 
     if np.ptp(male - female) == 0:
-        return math.nan, math.nan, ("all NEPs differ by the same: no interval",)
+        return math.nan, math.nan, (remark("all NEPs differ by the same: no interval"),)
 
     def correlation(m: NDArray[np.float64], f: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
         gap = m.mean(axis=axis) - f.mean(axis=axis)
@@ -312,7 +314,7 @@ def _interval(
         ).confidence_interval  # fmt: skip
         low, high = float(found.low), float(found.high)
     if not low < high:
-        return math.nan, math.nan, ("too few NEPs vary: no interval",)
+        return math.nan, math.nan, (remark("too few NEPs vary: no interval"),)
     return low, high, ()
 
 

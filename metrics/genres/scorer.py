@@ -11,7 +11,7 @@ from equivox.core.coverage import Coverage
 from equivox.core.errors import UsageError
 from equivox.core.lazy import np
 from equivox.core.metric import Members
-from equivox.core.notes import Note, NoteCode, remark
+from equivox.core.notes import Note, NoteCode, describe_design, remark
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import UNKNOWN, Score, Scored, ScoringOptions, family_of
 from equivox.core.task import Task
@@ -38,7 +38,7 @@ from equivox.metrics.genres.observations import (
     row_id,
 )
 from equivox.metrics.genres.tables import agreement_table, distribution_table, level_table, splitting_table
-from equivox.metrics.scoring import list_design_notes, named, rng_of, statistics
+from equivox.metrics.scoring import list_notes, named, rng_of, statistics
 
 TOOLS_OF: Mapping[str, tuple[str, ...]] = {
     "M1": ("evaluator", "traits"),
@@ -180,7 +180,7 @@ class _Scoring:
     ) -> Score:
         reason = coverage.shortfall(self.options.min_coverage)
         if reason is None and measured.undefined is not None:
-            reason = remark(measured.undefined)
+            reason = measured.undefined
         score = Score(
             **named(self.task) | {"task": self.name},
             metric=metric.name.partition(" ")[0],
@@ -194,8 +194,9 @@ class _Scoring:
             return score
         # The two characters of a NEP are exchanged, as in a stratum with one unit of each of two groups.
         exchanged = np.ones((measured.n_neps, 2), dtype=np.int64)
-        least = statistics.least_p(exchanged, n_resamples=self.options.n_resamples)
-        silent = math.isnan(measured.ci_low) and measured.value == 0
+        few = statistics.compute_least_p(exchanged, n_resamples=self.options.n_resamples).too_few
+        if few is None and math.isnan(measured.ci_low) and measured.value == 0:
+            few = Note(NoteCode.NO_NOISE)
         return replace(
             score,
             value=measured.value,
@@ -204,9 +205,10 @@ class _Scoring:
             p=measured.p,
             p_published=measured.p_paper,
             notes=(
-                *list_design_notes(least.too_few, silent=silent, sd=measured.sd),
+                describe_design(sd=measured.sd),
+                *list_notes(few),
                 *self._notes(score, seen),
-                *map(remark, measured.notes),
+                *measured.notes,
             ),
         )
 

@@ -6,17 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from equivox.core.columns import refuse_alike
+from equivox.core.columns import EncodedLabels, EncodedValues, refuse_alike
 from equivox.core.lazy import np
 from equivox.core.scores import NAN, ScoringOptions, effective_min_count
 from equivox.metrics.column_metric import Column, ColumnMetric, groups_of, row_coverage, whole_or_none
-from equivox.metrics.scoring import least_p_of_rows, statistics
+from equivox.metrics.scoring import statistics
 
-_NUMBERS = (
-    *("estimate", "ntvd", "attainable_max", "null_mean", "ci_low", "ci_high"),
-    *("p_cluster", "p_noise", "p_response", "p_paper"),
-)
-"""The numbers that are NaN if the nTVD is undefined, as `equivox.statistics.DistributionShift` has them."""
+_NUMBERS = ("estimate", "ntvd", "attainable_max", "ci_low", "ci_high", "p", "p_least", "p_published")
+"""The numbers that are NaN if the nTVD is undefined."""
 
 
 def measure(
@@ -33,9 +30,9 @@ def measure(
 ) -> dict[str, Any]:
     """Return the nTVD with its evidence; NaN with the reason in `undefined`, but always with the worst case.
 
-    Without `clusters` each row is a cluster: `p_cluster` is NaN, the null mean is that of responses. `p_least` is the
-    smallest `p_cluster` that these clusters could give, whatever the answers. Options are those
-    of `equivox.statistics.distribution_shift`; `min_coverage` is the share of rows with a value that every group needs.
+    Without `clusters` each row is a unit. `p_least` is the smallest p that these units could give, whatever the
+    answers; `p_published` permutes rows, as VIBE does. Options are those of `equivox.statistics.compare_groups`;
+    `min_coverage` is the share of rows with a value that every group needs.
     """
     of = groups_of("groups", groups)
     answers = [list(words or ()) for words in values]
@@ -45,7 +42,7 @@ def measure(
         "clusters": whole_or_none("clusters", clusters),
         "strata": whole_or_none("strata", strata),
     }
-    found = statistics.distribution_shift(
+    found = statistics.compare_groups(
         answers,
         of,
         **design,
@@ -56,19 +53,31 @@ def measure(
     )
     undefined = coverage.shortfall(min_coverage) or found.undefined
     low, high = _worst_case(answers, of, found.values)
-    known = undefined is None and design["clusters"] is not None
     return {
-        **{name: NAN if undefined else getattr(found, name) for name in _NUMBERS},
-        "p_least": least_p_of_rows([*map(bool, answers)], of, n_resamples=n_resamples, **design) if known else NAN,
-        "worst_low": low,
-        "worst_high": high,
+        **(dict.fromkeys(_NUMBERS, NAN) if undefined else _list_numbers(found, answers, of, n_resamples, seed)),
+        "missing_low": low,
+        "missing_high": high,
         "coverage": coverage.share,
         "n_responses": found.n_responses,
         "n_used": found.n_used,
-        "n_clusters": found.n_clusters,
+        "n_clusters": found.n_units,
         "removed_share": found.removed_share,
         "undefined": None if undefined is None else str(undefined),
     }
+
+
+def _list_numbers(
+    found: statistics.Shift, answers: Sequence[Sequence[str]], groups: Sequence[str], n_resamples: int, seed: int
+) -> dict[str, float]:
+    """Return the numbers of a defined nTVD by their names in the result."""
+    from equivox.metrics.ntvd.published import compute_published_p
+
+    kept = EncodedValues.of([[word for word in words if word in set(found.values)] for words in answers])
+    published = compute_published_p(
+        {"values": kept}, EncodedLabels.of(list(groups)), n_resamples=n_resamples, rng=np.random.default_rng(seed)
+    )
+    numbers = (found.estimate, found.ntvd, found.attainable_max, found.low, found.high, found.p, found.least.p)
+    return dict(zip(_NUMBERS, (*numbers, published[""]), strict=True))
 
 
 def _worst_case(answers: Sequence[Sequence[str]], groups: Sequence[str], values: Sequence[str]) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from equivox.metrics.scoring import statistics
 
 
 def _corrected(*columns: Any, **options: Any) -> statistics.CorrectedShift:
-    return statistics.corrected_shift(*columns, **options)
+    return statistics.correct_groups(*columns, **options)
 
 
 METRIC = Metric(

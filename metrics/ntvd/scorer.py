@@ -19,7 +19,7 @@ from equivox.core.notes import Note, NoteCode, remark
 from equivox.core.samples import Samples
 from equivox.core.scores import LEVEL, NAN, LargestShift, Score, Scored, ScoringOptions, effective_min_count
 from equivox.core.task import OTHER, REFUSAL, Attribute, Task
-from equivox.metrics.scoring import find_too_few, list_notes, named, rng_of, statistics, too_few_units
+from equivox.metrics.scoring import find_few_units, list_notes, named, rng_of, statistics
 
 _DESCRIPTION = {"metric": "nTVD", "unit": "percent of the largest possible distance"}
 
@@ -40,11 +40,8 @@ def score_distribution_shift(task: Task, samples: Samples, options: ScoringOptio
     echoes = [a for a in task.attributes if a.role == "echo"]
     echo_scores = _joint(task, samples, options, echoes)[1] if echoes else []
     whole = _without_some(whole, outcomes, options)
-    few = list_notes(too_few_units(task, samples, samples.has_status("parsed"), options.min_coverage))
+    few = list_notes(find_few_units(task, samples, samples.has_status("parsed"), options.min_coverage))
     scores = [replace(whole, notes=(*few, *whole.notes)), *outcomes, *echo_scores]
-    if not all(np.isnan(score.p) for score in scores):
-        few = list_notes(find_too_few(task, samples, samples.has_status("parsed"), options.n_resamples))
-        scores = [one if np.isnan(one.p) else replace(one, notes=(*few, *one.notes)) for one in scores]
     # Rare values are not left out of refusals, because even a few matter.
     min_counts = {REFUSAL.name: 1} | {score.attribute: score.min_count for score in scores if not score.subset}
     return Scored(scores, {"values": _value_shares(task, samples, min_counts)})
@@ -105,6 +102,8 @@ def _joint(
     task: Task, samples: Samples, options: ScoringOptions, attributes: Sequence[Attribute]
 ) -> tuple[Score, list[Score]]:
     """Return the score of the task and of each attribute."""
+    from equivox.metrics.ntvd.published import compute_published_p
+
     min_count = effective_min_count(options, len(samples))
     parsed = samples.has_status("parsed")
     values = {a.name: samples.values(a.name) for a in attributes}
@@ -112,21 +111,35 @@ def _joint(
     coverages = {name: samples.coverage(mask) for name, mask in used.items()}
     short = {name: coverage.shortfall(options.min_coverage) for name, coverage in coverages.items()}
     enough = [a.name for a in attributes if short[a.name] is None and coverages[a.name].used]
-    joint: statistics.JointShift | None = None
+    joint: statistics.Shift | None = None
+    published: dict[str, float] = {}
     if enough:
-        joint = statistics.joint_shift(
-            {name: values[name].take(parsed) for name in enough},
-            samples.groups.take(parsed),
+        answers, groups = {name: values[name].take(parsed) for name in enough}, samples.groups.take(parsed)
+        joint = statistics.compare_attributes(
+            answers,
+            groups,
             **samples.design(parsed, strata=bool(task.strata)),
             items=samples.items.take(parsed) if samples.items else None,
             min_count=min_count,
             n_resamples=options.n_resamples,
             rng=rng_of(options.seed, task.name, task.condition),
         )
+        kept = {name: _keep_names(answers[name], joint.attributes[name].values) for name in joint.defined}
+        if kept:
+            rng = rng_of(options.seed, task.name, task.condition)
+            published = compute_published_p(kept, groups, n_resamples=options.n_resamples, rng=rng)
     shifts = joint.attributes if joint else {}
     parts = [
         _attribute_score(
-            task, a, samples, values[a.name], min_count, coverages[a.name], short[a.name], shifts.get(a.name)
+            task,
+            a,
+            samples,
+            values[a.name],
+            min_count,
+            coverages[a.name],
+            short[a.name],
+            shifts.get(a.name),
+            published.get(a.name, NAN),
         )
         for a in attributes
     ]
@@ -135,7 +148,9 @@ def _joint(
     if reason is None and (joint is None or joint.undefined is not None):
         reasons = {str(part.attribute): part.undefined_reason.plain for part in parts if part.undefined_reason}
         reason = Note(NoteCode.NO_ATTRIBUTE, {"reasons": reasons})
-    numbers = joint.evidence if joint is not None and reason is None else {}
+    numbers = {}
+    if joint is not None and reason is None:
+        numbers = {**joint.evidence, "p_published": published[""]}
     # The means of the attributes' bounds bound the task's mean.
     known = () if joint is None else joint.defined
     averaged = [part for part in parts if not known or part.attribute in known]
@@ -155,6 +170,12 @@ def _joint(
     return replace(whole, notes=(mean_of, *list_notes(*largest), *whole.notes)), parts
 
 
+def _keep_names(values: EncodedValues, names: Sequence[str]) -> EncodedValues:
+    """Return the values that are among `names`; the others are left out."""
+    kept = np.isin(values.names, names)[values.codes]
+    return replace(values, rows=values.rows[kept], codes=values.codes[kept])
+
+
 def _find_largest(parts: Sequence[Score], code: NoteCode) -> Note | None:
     """Return the note of a code with the largest share; None without any."""
     notes = [note for part in parts for note in part.notes if note.code == code]
@@ -169,11 +190,12 @@ def _attribute_score(
     min_count: int,
     coverage: Coverage,
     shortfall: Note | None,
-    shift: statistics.DistributionShift | None,
+    shift: statistics.Shift | None,
+    p_published: float,
 ) -> Score:
     reason = shortfall or (None if shift else Note(NoteCode.NOTHING_USABLE))
     if reason is None and shift is not None and shift.undefined is not None:
-        reason = remark(shift.undefined)
+        reason = shift.undefined
     defined = shift if reason is None else None
     rare = 0.0 if shift is None or math.isnan(shift.removed_share) else shift.removed_share
     notes = [Note(NoteCode.RARE_VALUES, {"share": rare, "min_count": min_count})]
@@ -181,7 +203,7 @@ def _attribute_score(
         notes.append(Note(NoteCode.OTHER_VALUES, {"share": _share_of_other(values)}))
     score = Score(
         **named(task) | _DESCRIPTION | {"attribute": attribute.name, "role": attribute.role},
-        **(defined.evidence if defined else {}),
+        **({**defined.evidence, "p_published": p_published} if defined else {}),
         missing_bounds=_worst_case(samples, values, attribute, coverage, shift),
         largest_shift=_largest_shift(defined) if defined else None,
         by_group=_shares_of_largest(defined) if defined else {},
@@ -202,7 +224,7 @@ def _worst_case(
     values: EncodedValues,
     attribute: Attribute,
     coverage: Coverage,
-    shift: statistics.DistributionShift | None,
+    shift: statistics.Shift | None,
 ) -> tuple[float, float]:
     """Return the smallest and largest nTVD that the missing responses allow; NaN if nothing is known."""
     groups = list(coverage.requested_by_group)
@@ -219,12 +241,12 @@ def _worst_case(
     return bounds.low, bounds.high
 
 
-def _shares_of_largest(shift: statistics.DistributionShift) -> dict[str, float]:
+def _shares_of_largest(shift: statistics.Shift) -> dict[str, float]:
     """Return the share of each group, in percent, of the value whose shares differ most."""
     return dict(zip(shift.groups, (100 * shift.by_group[:, _most_unequal(shift)]).tolist(), strict=True))
 
 
-def _most_unequal(shift: statistics.DistributionShift) -> int:
+def _most_unequal(shift: statistics.Shift) -> int:
     """Return the place of the value whose shares differ most between groups."""
     shares = 100 * shift.by_group
     return int((shares.max(axis=0) - shares.min(axis=0)).argmax())
@@ -234,7 +256,7 @@ def _spread(by_group: Mapping[str, float]) -> float:
     return max(by_group.values(), default=0.0) - min(by_group.values(), default=0.0)
 
 
-def _largest_shift(shift: statistics.DistributionShift) -> LargestShift:
+def _largest_shift(shift: statistics.Shift) -> LargestShift:
     shares, value = 100 * shift.by_group, _most_unequal(shift)
     high, low = int(shares[:, value].argmax()), int(shares[:, value].argmin())
     return LargestShift(
@@ -255,7 +277,7 @@ def compare_shifts(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng
     for paired in tasks:
         shared = [part for part in paired.score_a.parts if part in paired.score_b.parts]
         if not shared:
-            return PairedValues(undefined=f"no attribute of {paired.task.name} is defined for both models")
+            return PairedValues(undefined=remark(f"no attribute of {paired.task.name} is defined for both models"))
         for attribute in shared:
             label = attribute if len(tasks) == 1 else f"{paired.task.name}/{attribute}"
             weights[label] = 1 / len(shared)
@@ -264,7 +286,7 @@ def compare_shifts(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng
                 column[label] = replace(stated, rows=stated.rows + start, n_rows=total)
         start += len(paired.samples_a)
     strata, blocks = _held(tasks)
-    found = statistics.compare_joint_shift(
+    return statistics.compare_runs(
         columns[0],
         columns[1],
         EncodedLabels.concatenated([paired.samples_a.groups for paired in tasks]),
@@ -276,7 +298,6 @@ def compare_shifts(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng
         n_resamples=n_resamples,
         rng=rng,
     )
-    return _values(found, n_resamples)
 
 
 def _held(tasks: Sequence[PairedTask]) -> tuple[EncodedLabels | None, EncodedLabels | None]:
@@ -286,27 +307,4 @@ def _held(tasks: Sequence[PairedTask]) -> tuple[EncodedLabels | None, EncodedLab
     return (
         EncodedLabels.concatenated(strata) if len(strata) == len(tasks) else None,
         EncodedLabels.concatenated(blocks) if len(blocks) == len(tasks) else None,
-    )
-
-
-def _values(found: statistics.ShiftComparison, n_resamples: int) -> PairedValues:
-    from equivox.statistics.comparison import least_p_distance
-    from equivox.statistics.sign_flip import least_p
-
-    reason = found.undefined
-    if reason is None and math.isnan(found.p_both):
-        reason = "so few clusters of a group have answers, or vary, that nobody knows how far chance alone goes"
-    return PairedValues.taken_from(
-        found,
-        value_a=found.ntvd_a,
-        value_b=found.ntvd_b,
-        distance_a=found.estimate_a,
-        distance_b=found.estimate_b,
-        further=found.estimate,
-        p=found.p_both,
-        p_exchange=found.p,
-        p_least=max(least_p(found.n_clusters, n_resamples), least_p_distance(n_resamples)),
-        n_samples=found.n_used,
-        parts=found.attributes,
-        undefined=reason,
     )

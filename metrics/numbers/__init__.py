@@ -1,4 +1,4 @@
-"""Numbers: the difference of the groups' means, and the distance of their distributions, in the number's unit."""
+"""Numbers: the difference of the groups' means, in the number's unit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers of plain columns: the difference of the groups' means and the distance of their distributions."""
+"""Numbers of plain columns: the difference of the groups' means."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from equivox.core.errors import UsageError
 from equivox.core.lazy import np
 from equivox.core.scores import NAN
 from equivox.metrics.column_metric import Column, ColumnMetric, groups_of, row_coverage, whole_or_none
-from equivox.metrics.scoring import least_p_of_rows, statistics
-
-_NUMBERS = ("difference", "ci_low", "ci_high", "p", "distance", "distance_null_mean", "distance_p")
-"""The numbers that are NaN if nothing can be compared, as `equivox.statistics.GroupMeans` has them."""
+from equivox.metrics.scoring import statistics
 
 
 def measure(
@@ -30,7 +27,7 @@ def measure(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Return the difference of means and the distance of distributions with their tests, in the unit of the numbers.
+    """Return the difference of the groups' means with interval and p, in the unit of the numbers.
 
     Two groups: the mean of the first, in alphabetic order, minus that of the second. More groups: the largest mean
     minus the smallest. Without `clusters` each row is a cluster. A number below `low` or above `high` is left out and
@@ -51,7 +48,7 @@ def measure(
         "strata": whole_or_none("strata", strata),
         "blocks": whole_or_none("blocks", blocks),
     }
-    found = statistics.group_means(
+    found = statistics.compare_means(
         inside,
         of,
         **design,
@@ -62,16 +59,22 @@ def measure(
     undefined = coverage.shortfall(min_coverage) or found.undefined
     means = dict(zip(found.groups, found.means.tolist(), strict=True)) if undefined is None else {}
     return {
-        **{name: NAN if undefined else getattr(found, name) for name in _NUMBERS},
-        "p_least": NAN if undefined else least_p_of_rows(has, of, n_resamples=n_resamples, **design),
+        **dict.fromkeys(("difference", "ci_low", "ci_high", "p", "p_least"), NAN),
+        **({} if undefined else numbers_of(found)),
         **{f"mean_{group}": means.get(group, NAN) for group in found.groups},
         "coverage": coverage.share,
         "n": found.n,
         "n_missing": sum(number is None for number in numbers),
         "out_of_range": sum(kept is None and number is not None for kept, number in zip(inside, numbers, strict=True)),
-        "n_clusters": found.n_clusters,
+        "n_clusters": found.n_units,
         "undefined": None if undefined is None else str(undefined),
     }
+
+
+def numbers_of(found: statistics.MeanDifference) -> dict[str, float]:
+    """Return the numbers of a defined difference by their names in the result."""
+    numbers = {"difference": found.difference, "ci_low": found.low, "ci_high": found.high, "p": found.p}
+    return numbers | {"p_least": found.least.p}
 
 
 METRIC = ColumnMetric(
@@ -80,8 +83,8 @@ METRIC = ColumnMetric(
     required={"groups": "text", "numbers": "number"},
     optional={"clusters": "text", "strata": "text", "blocks": "text"},
     description=(
-        "Difference of the groups' means with its interval, and Wasserstein distance of their distributions, tested by "
-        "permutations of the unit that carries the group, or within the unit that is in every group."
+        "Difference of the groups' means with its interval, tested by permutations of the unit that carries the group, "
+        "or within the unit that is in every group."
     ),
-    citation="Good 2005, doi:10.1007/b138696; Vallender 1974, doi:10.1137/1118101",
+    citation="Good 2005, doi:10.1007/b138696",
 )

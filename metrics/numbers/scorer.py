@@ -1,9 +1,9 @@
-"""Scores of a task whose outcome is a number: means and distributions between groups, in the number's unit."""
+"""Score of a task whose outcome is a number: the difference of the groups' means, in the number's unit."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from equivox.core.annotation import RULES
@@ -13,16 +13,16 @@ from equivox.core.lazy import NDArray, np
 from equivox.core.metric import PairedTask, PairedValues
 from equivox.core.notes import Note, NoteCode, describe_design, remark
 from equivox.core.samples import Numbers, Samples
-from equivox.core.scores import LEVEL, NAN, Score, Scored, ScoringOptions
+from equivox.core.scores import NAN, Score, Scored, ScoringOptions
 from equivox.core.task import Attribute, Task
-from equivox.metrics.scoring import find_too_few, list_notes, named, rng_of, statistics, too_few_units
+from equivox.metrics.scoring import find_few_units, list_notes, named, rng_of, statistics
 
-DIFFERENCE, DISTANCE = "mean difference", "distance of distributions"
-"""The names of the scores of a number."""
+DIFFERENCE = "mean difference"
+"""The name of the score of a number."""
 
 
 def score_numbers(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
-    """Return the difference of means and the distance of distributions of a task's number.
+    """Return the difference between the groups' means of a task's number.
 
     The table `numbers` has, per group, how many answers were asked for, refused, without a number, out of the range
     and used, and the mean, standard deviation, smallest and largest number of those used; NaN where none is.
@@ -36,20 +36,18 @@ def score_numbers(task: Task, samples: Samples, options: ScoringOptions) -> Scor
     coverage = samples.coverage(numbers.usable)
     reason = coverage.shortfall(options.min_coverage)
     left_out, either_way = _outside_note(samples, attribute, numbers), _either_way_note(samples, attribute, numbers)
-    found = None if reason is not None else _compared(task, samples, options, numbers.kept)
-    if found is not None and found.undefined is not None:
-        reason = remark(found.undefined)
+    found = None if reason is not None else _compare(task, samples, options, numbers.kept)
+    if found is not None:
+        reason = found.undefined
     unit = "" if number is None else number.unit
-    names: dict[str, Any] = named(task) | {"unit": unit, "coverage": coverage, "undefined_reason": reason}
     said = tuple(map(remark, (*left_out, *either_way)))
-    evidence: dict[str, dict[str, Any]] = {DIFFERENCE: {"notes": said}, DISTANCE: {}}
+    evidence: dict[str, Any] = {"notes": said}
     if found is not None and reason is None:
-        evidence = _evidence(task, samples, options, found, numbers.usable)
         mean_of = Note(NoteCode.MEAN_OF, {"attributes": [attribute.name], "of": 1})
-        words = (*map(remark, _told(found, unit)), *said, *map(remark, found.notes))
-        evidence[DIFFERENCE]["notes"] = (mean_of, *evidence[DIFFERENCE]["notes"], *words)
-    scores = [Score(**names, metric=name, **evidence[name]) for name in (DIFFERENCE, DISTANCE)]
-    return Scored(scores, {"numbers": _by_group(samples, attribute, numbers)})
+        evidence = _describe(task, samples, options, found, numbers.usable)
+        evidence["notes"] = (mean_of, *evidence["notes"], *said)
+    names: dict[str, Any] = named(task) | {"unit": unit, "coverage": coverage, "undefined_reason": reason}
+    return Scored([Score(**names, metric=DIFFERENCE, **evidence)], {"numbers": _by_group(samples, attribute, numbers)})
 
 
 def outcome_of(task: Task) -> Attribute:
@@ -60,10 +58,10 @@ def outcome_of(task: Task) -> Attribute:
     return task.outcomes[0]
 
 
-def _compared(
+def _compare(
     task: Task, samples: Samples, options: ScoringOptions, values: NDArray[np.float64]
-) -> statistics.GroupMeans:
-    return statistics.group_means(
+) -> statistics.MeanDifference:
+    return statistics.compare_means(
         values,
         samples.groups,
         **samples.design(strata=bool(task.strata)),
@@ -73,54 +71,22 @@ def _compared(
     )
 
 
-def _evidence(
-    task: Task, samples: Samples, options: ScoringOptions, found: statistics.GroupMeans, usable: NDArray[np.bool_]
-) -> dict[str, dict[str, Any]]:
-    few = find_too_few(task, samples, usable, options.n_resamples) or (
-        Note(NoteCode.NO_NOISE)
-        if np.isnan(found.ci_low)
-        else too_few_units(task, samples, usable, options.min_coverage)
-    )
-    cancels = found.p_items <= LEVEL and found.p_items < found.p
-    within = Note(NoteCode.WITHIN_ITEMS, {"p": found.p_items}) if cancels else None
-    noise = remark(f"noise alone would give a distance of {found.distance_null_mean:,.6g} on average")
+def _describe(
+    task: Task, samples: Samples, options: ScoringOptions, found: statistics.MeanDifference, usable: NDArray[np.bool_]
+) -> dict[str, Any]:
+    """Return the fields of the score of a defined difference."""
+    few = None
+    if found.least.too_few is None:
+        no_noise = Note(NoteCode.NO_NOISE) if np.isnan(found.low) else None
+        few = no_noise or find_few_units(task, samples, usable, options.min_coverage)
     return {
-        DIFFERENCE: {
-            "n_units": found.n_clusters,
-            "value": found.difference,
-            "by_group": dict(zip(found.groups, found.means.tolist(), strict=True)),
-            "ci": (found.ci_low, found.ci_high),
-            "p": found.p,
-            "notes": (describe_design(sd=found.sd), *list_notes(few, within)),
-        },
-        DISTANCE: {
-            "n_units": found.n_clusters,
-            "value": found.distance,
-            "p": found.distance_p,
-            "notes": (*list_notes(few), noise),
-        },
+        "n_units": found.n_units,
+        "value": found.difference,
+        "by_group": dict(zip(found.groups, found.means.tolist(), strict=True)),
+        "ci": (found.low, found.high),
+        "p": found.p,
+        "notes": (describe_design(sd=found.sd), *list_notes(few), *found.remarks, *found.notes),
     }
-
-
-def _told(found: statistics.GroupMeans, unit: str) -> Iterator[str]:
-    """Yield the groups' means in words, in the order in which they are subtracted."""
-    means = dict(zip(found.groups, found.means.tolist(), strict=True))
-    names = list(means) if len(means) == 2 else sorted(means, key=lambda name: -means[name])
-    told = ", ".join(map(" ".join, zip(names, _alike([means[name] for name in names]), strict=True)))
-    noise = "" if len(means) == 2 else f"; noise alone would set the means {found.null_mean:,.6g} apart"
-    yield f"{names[0]} minus {names[-1]}, in {unit}: means {told}{noise}"
-
-
-def _alike(numbers: Sequence[float]) -> list[str]:
-    """Return numbers as texts with as many decimals each, so that the largest has six digits.
-
-    >>> _alike([125341.2, 69431.12]), _alike([3.0, 2.5]), _alike([0.000125, -0.5])
-    (['125,341', '69,431'], ['3.0', '2.5'], ['0.000125', '-0.500000'])
-    """
-    largest = max(map(abs, numbers)) or 1.0
-    decimals = max(0, 5 - math.floor(math.log10(largest)))
-    fewest = next(n for n in range(decimals + 1) if all(round(x, n) == round(x, decimals) for x in numbers))
-    return [f"{x:,.{fewest}f}" for x in numbers]
 
 
 def _outside_note(samples: Samples, attribute: Attribute, numbers: Numbers) -> tuple[str, ...]:
@@ -183,7 +149,7 @@ def compare_means(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng:
         raise UsageError(f"numbers are compared task by task, got {len(tasks)} tasks; their units differ")
     (paired,) = tasks
     attribute, samples = outcome_of(paired.task), paired.samples_a
-    found = statistics.compare_group_means(
+    found = statistics.compare_run_means(
         samples.numbers(attribute).kept,
         paired.samples_b.numbers(attribute).kept,
         samples.groups,
@@ -191,4 +157,4 @@ def compare_means(name: str, tasks: Sequence[PairedTask], n_resamples: int, rng:
         n_resamples=n_resamples,
         rng=rng,
     )
-    return PairedValues.taken_from(found, n_samples=found.n_used, parts=() if found.undefined else (attribute.name,))
+    return found if found.undefined else replace(found, parts=(attribute.name,))

@@ -53,9 +53,7 @@ def measure(
         "slbs_ci_high": parity.share_high,
         "parity_deviation": parity.deviation,
         "p": parity.p,
-        "p_least": NAN
-        if reason
-        else statistics.least_p(np.ones((parity.n_clusters, 2), int), n_resamples=n_resamples).p,
+        "p_least": NAN if reason else statistics.compute_least_flip_p(parity.n_clusters, n_resamples),
     }
     return {
         **shares,

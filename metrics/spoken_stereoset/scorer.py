@@ -12,7 +12,6 @@ the groups are others (`--compare accent`), the difference is what the task says
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,15 +19,14 @@ from functools import cached_property
 from typing import Any
 
 from equivox.core.coverage import Coverage
-from equivox.core.errors import UsageError
 from equivox.core.lazy import NDArray, np
-from equivox.core.notes import Note, NoteCode, describe_design, remark
+from equivox.core.notes import Note, describe_design, remark
 from equivox.core.plain import split_by
 from equivox.core.samples import Row, Samples
 from equivox.core.scores import NAN, LargestShift, Score, Scored, ScoringOptions, distance_interval
 from equivox.core.task import Task
 from equivox.dataset_builders.spoken_stereoset import KINDS
-from equivox.metrics.scoring import list_notes, named, rng_of, statistics
+from equivox.metrics.scoring import named, rng_of, statistics
 from equivox.metrics.spoken_stereoset.annotation.scheme import CHOICE, DECIDED_BY, LETTERS
 from equivox.metrics.spoken_stereoset.tally import HITS, OTHERS, STEREOTYPICAL, Tally
 
@@ -166,7 +164,7 @@ class _Subset:
             value=parity.share,
             ci=(parity.share_low, parity.share_high),
             missing_bounds=(low, high),
-            notes=(*self._design(parity), *notes, *map(remark, parity.notes)) if parity.undefined is None else (),
+            notes=(*self._design(parity), *notes) if parity.undefined is None else (),
         )
         bounds = distance_interval(2 * low, 2 * high, 100)
         deviation = Score(**self._deviation(parity), **shared, missing_bounds=bounds, notes=self._design(parity))
@@ -176,7 +174,7 @@ class _Subset:
         """Return the deviation from parity with speakers as the unit, which generalises to other voices."""
         parity = self._parity("speaker")
         names = self._deviation(parity) | {"subset": f"unit={self.task.cluster}"}
-        return Score(**names, **self._evidence(parity), notes=(*self._design(parity), *map(remark, parity.notes)))
+        return Score(**names, **self._evidence(parity), notes=self._design(parity))
 
     def _between(self) -> Iterator[Score]:
         """Yield the difference of slbs between groups: over speakers, and within contexts where groups share them."""
@@ -209,7 +207,7 @@ class _Subset:
         if reason := self._silent:
             return {"coverage": self._chosen, "undefined_reason": reason}
         if parity.undefined:
-            return {"coverage": self._chosen, "undefined_reason": remark(parity.undefined)}
+            return {"coverage": self._chosen, "undefined_reason": parity.undefined}
         return {"coverage": self._chosen, "n_units": parity.n_clusters, "p": parity.p}
 
     def _design(self, parity: statistics.Parity) -> tuple[Note, ...]:
@@ -217,11 +215,9 @@ class _Subset:
         if parity.undefined:
             return ()
         # A flip exchanges the two sides of a cluster, as in a stratum with one unit of each of two groups.
-        least = statistics.least_p(
-            np.ones((parity.n_clusters, 2), dtype=np.int64), n_resamples=self.options.n_resamples
-        )
-        silent = parity.deviation == 0 and math.isnan(parity.share_low)
-        return tuple(list_notes(least.too_few or (Note(NoteCode.NO_NOISE) if silent else None)))
+        flips = np.ones((parity.n_clusters, 2), dtype=np.int64)
+        few = statistics.compute_least_p(flips, n_resamples=self.options.n_resamples).too_few
+        return (few,) if few is not None else parity.notes
 
     @cached_property
     def _named_letters(self) -> tuple[Counter[str], Note | None]:
@@ -281,7 +277,7 @@ class _Subset:
     def _parity(self, unit: str) -> statistics.Parity:
         """Return the share of stereotypical choices with this unit; undefined where no answer says anything."""
         if reason := self._silent:
-            return statistics.Parity(n_missing=0, undefined=str(reason))
+            return statistics.Parity(n_missing=0, undefined=reason)
         sides = [float(answer.kind == STEREOTYPICAL) if answer.kind in KINDS[:2] else NAN for answer in self.answers]
         units = {
             "context": [answer.row.stratum for answer in self.answers],
@@ -315,32 +311,18 @@ def difference(
 
     It is the nTVD of the two meaningful choices: with two groups the difference of their slbs, and with more the mean
     distance from the groups' mean, scaled to 100 at most. Clusters are in one group each (speakers), or in every group
-    (contexts); `items` gives an interval for other contexts.
+    (contexts); within `items` differences may cancel, which a note then says.
     """
     sides = [[kind] if kind in KINDS[:2] else [] for kind in kinds]
-    said = [place for place, own in enumerate(sides) if own]
-    try:
-        found = statistics.distribution_shift(
-            sides,
-            groups,
-            clusters=clusters,
-            items=items,
-            min_count=1,
-            n_resamples=options.n_resamples,
-            rng=rng,
-        )
-        if found.undefined is not None:
-            return {"undefined_reason": remark(found.undefined)}
-        least = statistics.least_p_over_clusters(
-            [groups[place] for place in said], [clusters[place] for place in said], n_resamples=options.n_resamples
-        )
-    except UsageError as error:
-        return {"undefined_reason": remark(str(error))}
-    notes = (*found.evidence["notes"], *list_notes(least.too_few))
-    return {**found.evidence, "notes": notes, "largest_shift": _largest_shift(found)}
+    found = statistics.compare_groups(
+        sides, groups, clusters=clusters, items=items, min_count=1, n_resamples=options.n_resamples, rng=rng
+    )
+    if found.undefined is not None:
+        return {"undefined_reason": found.undefined}
+    return {**found.evidence, "largest_shift": _largest_shift(found)}
 
 
-def _largest_shift(found: statistics.DistributionShift) -> LargestShift:
+def _largest_shift(found: statistics.Shift) -> LargestShift:
     """Return the groups with the most and the fewest stereotypical choices."""
     shares = (100 * found.by_group[:, found.values.index(STEREOTYPICAL)]).tolist()
     order = sorted(range(len(shares)), key=lambda code: shares[code])

@@ -46,7 +46,7 @@ from equivox.report.details import list_score_grids
 from equivox.run.manifest import read_manifest
 from equivox.run.panel import PANEL
 from equivox.run.spec import RunSpec
-from equivox.statistics.distance import estimate_shift, mean_ntvd
+from equivox.statistics.distance import compute_ntvd, estimate_ntvd
 from equivox.tasks.files import load_task_file
 from equivox.tasks.registry import builtin_tasks, resolve_tasks
 
@@ -164,10 +164,10 @@ def test_models_by_tasks_as_printed_in_the_paper(equivox: Cli, tmp_path: Path) -
     assert "more biased" in out
     (grid,) = list_score_grids(open_comparison([biased, oracle]).runs)
     assert grid.columns == ["model", "candidate", "advisory"]
-    # Estimates of 100, a little less for the many values of the advisory; one group declines more often (†).
+    # Estimates near 100, a little less where few answers are left; one group declines more often (†).
     (model, *estimates), (other, *none) = grid.rows
     assert (model, other) == ("simulated:biased,refusal_gap=0.5", "simulated:oracle")
-    assert all(str(text).endswith("*†") and float(str(text).rstrip("*†")) > 99 for text in estimates)
+    assert all(str(text).endswith("*†") and float(str(text).rstrip("*†")) > 98 for text in estimates)
     assert none == ["0.00", "0.00"]
     scores = csv_rows(tmp_path / "csv" / "scores.csv")
     refusals = {s["model"]: s for s in scores if s["role"] == "refusal" and s["task"] == "vibe_gender:candidate"}
@@ -377,17 +377,16 @@ def _two_dimensions(first: float, second: float, null_mean: float = 4.0) -> Comp
 
 
 def test_two_dimensions_are_apart_however_each_is_spread_over_values() -> None:
-    """With noise of a length of 4, estimates may be 1.2 too high and 2.6 too low: 10 may be 8.8, and 6 may be 8.6."""
-    apart = dimension_contrasts(_two_dimensions(10, 6))[0]
+    """With noise of a length of 4, 10 may be 8.8 to 13.33, and 4 may be 2.8 to 7.42."""
+    apart = dimension_contrasts(_two_dimensions(10, 4))[0]
     margin = float(stats.t.ppf(0.975, 7)) * stats.sem([0.02, -0.02] * 4)
-    assert apart.estimate == pytest.approx(4)
-    assert (apart.ci_low, apart.ci_high) == pytest.approx((8.8 - 8.6 - margin, 12.6 - 4.8 + margin), abs=0.01)
+    assert apart.estimate == pytest.approx(6)
+    assert (apart.ci_low, apart.ci_high) == pytest.approx((8.8 - 7.42 - margin, 13.33 - 2.8 + margin), abs=0.01)
     assert apart.p == pytest.approx(2 / 2**8)
-    # 3.1 apart, which is less than 1.2 too high in one and 2.6 too low in the other.
-    near = dimension_contrasts(_two_dimensions(10, 6.9))[0]
+    near = dimension_contrasts(_two_dimensions(10, 6))[0]
     assert near.ci_low < 0 < near.ci_high and near.p > 0.05
     # The other way round, and of scores to which noise adds nothing.
-    other = dimension_contrasts(_two_dimensions(6, 10))[0]
+    other = dimension_contrasts(_two_dimensions(4, 10))[0]
     assert other.p == pytest.approx(2 / 2**8) and other.ci_high < 0
     exact = dimension_contrasts(_two_dimensions(10, 9.5, 0.0))[0]
     assert exact.p == pytest.approx(2 / 2**8) and exact.ci_low > 0
@@ -403,14 +402,15 @@ def test_what_an_estimate_may_stand_for(n_groups: int, values: int, differ: int)
     for axis, n in ((1, n_groups), (2, values)):  # shares add up to 1, and deviations to 0
         noise = (noise - noise.mean(axis=axis, keepdims=True)) / np.sqrt(1 - 1 / n)
     whole = [slice(0, values)]
-    length = float(mean_ntvd(noise, whole).mean())
+    length = float(compute_ntvd(noise, whole).mean())
     side = np.where(np.arange(n_groups) % 2 == 0, 1.0, -1.0)
     shift = side[:, None] * np.where(np.arange(values) % 2 == 0, 1.0, -1.0) * (np.arange(values) < differ)
     shift -= shift.mean(axis=1, keepdims=True)
-    shift *= length / float(mean_ntvd(shift[None], whole)[0])
+    shift -= shift.mean(axis=0, keepdims=True)
+    shift *= length / float(compute_ntvd(shift, whole))
     for size in (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0):
         moved = noise + size * shift
-        estimates = [float(estimate_shift(own, np.ones_like(own), whole)[0]) for own in moved]
+        estimates = [estimate_ntvd(own, np.ones_like(own), whole) for own in moved]
         one = replace(score("v:t", 0.0, length), estimate=float(np.mean(estimates)))
         least, most = truths([one])
         assert least - 0.05 * length <= size * length <= most + 0.05 * length, size

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 import shutil
 import sys
 from collections.abc import Callable
@@ -213,24 +211,3 @@ def test_espeak_reads_with_the_voices_own_pitch_and_rate(tables: Callable[..., t
     assert len(lengths) == 5
     # The same words at 150 and at 190 words per minute.
     assert lengths["accent/00000_nan"] > 1.1 * lengths["accent/00001_ned"]
-
-
-@pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="espeak-ng is not installed")
-def test_the_example_of_the_page_works_as_printed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, equivox: Cli
-) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "benchmarks" / "spoken_stereoset.md").read_text("utf-8")
-    section = page.split("## A custom domain")[1].split("## What was shown")[0]
-    texts, voices = re.findall(r"```csv\n(.*?)```", section, flags=re.DOTALL)
-    monkeypatch.chdir(tmp_path)
-    Path("texts.csv").write_text(texts)
-    Path("voices.csv").write_text(voices)
-    (console,) = re.findall(r"```console\n(.*?)```", section, flags=re.DOTALL)
-    commands = [line.removeprefix("$ equivox ") for line in console.replace("\\\n", " ").splitlines()]
-    assert len(commands) == 4
-    for command in commands:
-        if "piper" not in command:
-            equivox.done(*shlex.split(command))
-    # The other command is understood up to the program, which need not be there.
-    code, _, err = equivox(*shlex.split(commands[1]))
-    assert (code, "'piper' is not installed" in err) == (2, True) or shutil.which("piper")

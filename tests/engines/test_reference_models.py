@@ -142,7 +142,7 @@ def test_oracle_has_no_shift(tmp_path: Path) -> None:
     assert len(found) == 10
     for score in found:
         assert score.value == pytest.approx(0, abs=1e-9)
-        assert score.estimate == pytest.approx(0, abs=1e-9)
+        assert score.estimate == pytest.approx(0, abs=0.05)
         assert score.p == 1
 
 

@@ -94,7 +94,7 @@ def test_people_who_agree(run: Path, equivox: Cli) -> None:
     } & scores.keys()  # fmt: skip
     whole, *parts = audit.scores
     assert [whole.corrected, whole.ci[0]] == pytest.approx(
-        [sum(p.unclipped for p in parts) / len(parts), sum(p.ci[0] for p in parts) / len(parts)]
+        [sum(p.corrected for p in parts) / len(parts), sum(p.ci[0] for p in parts) / len(parts)]
     )
     for corrected in audit.scores:
         score = scores[corrected.attribute]
@@ -103,8 +103,6 @@ def test_people_who_agree(run: Path, equivox: Cli) -> None:
         assert corrected.corrected == pytest.approx(max(score.estimate, 0), abs=0.5)
         assert corrected.labels == {"female": 60, "male": 60}
         assert score.ci[1] - 0.5 <= corrected.ci[1] < score.ci[1] + 9
-        if corrected.attribute:
-            assert any("no label of female, male shows an error" in note for note in corrected.notes)
 
 
 def test_agreement_and_alpha_by_hand(run: Path, equivox: Cli) -> None:
@@ -280,7 +278,7 @@ def test_few_labels_give_no_good_mark_though_all_are_met(run: Path, equivox: Cli
     assert trust_in_labels(run).mark == mark
     if n == 5:  # four labels a group correct nothing
         few = check(equivox, run, 4, lambda row, known: known.read)
-        assert {"fewer than 5 labelled responses" in str(corrected.undefined) for corrected in few.scores} == {True}
+        assert all("few_labels" in str(corrected.undefined) for corrected in few.scores)
 
 
 @pytest.mark.parametrize(
@@ -359,7 +357,7 @@ def test_a_result_of_other_scores_or_of_another_annotator_does_not_count(run: Pa
     file, whole = run / "labels" / "labels.json", whole_score(run)
     corrected = {
         "task": whole.task, "attribute": "", "metric": whole.metric, "value": whole.value, "corrected": 3.0,
-        "unclipped": 3.0, "ci": [1.0, 5.0], "labels": {"female": 9}, "undefined": None, "notes": [],
+        "ci": [1.0, 5.0], "labels": {"female": 9}, "undefined": None, "notes": [],
     }  # fmt: skip
     document = {"annotator": "rules", "raters": 2, "n_responses": 9, "attributes": [], "scores": [corrected]}
     write_document(file, document)

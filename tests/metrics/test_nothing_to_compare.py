@@ -20,7 +20,7 @@ from equivox.core.scores import Score, ScoringOptions
 from equivox.engines import Request, Response
 from equivox.integrations.flat import flat_metrics
 from equivox.metrics import concept_associations, genres, ntvd, spoken_stereoset
-from equivox.statistics import distribution_shift
+from equivox.statistics import compare_groups
 
 OPTIONS = ScoringOptions(n_resamples=99)
 REFUSAL = "I'm sorry, but I can't help with that."
@@ -126,8 +126,8 @@ def test_ntvd_of_columns_without_variation(value: list[str], n: int, groups: int
     column = [None if name in gone else value for name in names]
     found = ntvd(groups=names, values=column, n_resamples=99, min_count=1)
     assert math.isnan(found["ntvd"]) and found["undefined"]
-    shift = distribution_shift(column, names, clusters=None, min_count=1, n_resamples=99, rng=np.random.default_rng(0))
-    assert math.isnan(shift.ntvd) and math.isnan(shift.p_response) and shift.undefined
+    shift = compare_groups(column, names, clusters=None, min_count=1, n_resamples=99, rng=np.random.default_rng(0))
+    assert math.isnan(shift.ntvd) and math.isnan(shift.p) and shift.undefined
 
 
 def test_answers_that_vary_in_one_response_are_a_number() -> None:

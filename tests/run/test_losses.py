@@ -16,11 +16,13 @@ from made_requests import APPLICATIONS
 
 from equivox import measure
 from equivox.core.attributes import LOSSES
+from equivox.core.notes import Note, NoteCode
 from equivox.core.samples import ENDED, Row, Samples
 from equivox.core.scores import Score, ScoringOptions
 from equivox.core.segments import SegmentAnnotation
 from equivox.core.task import Task
 from equivox.report.failures import lost_in
+from equivox.report.notes import write_note
 from equivox.run.losses import LOST, loss_scores
 from equivox.tasks.files import load_task_file
 from equivox.tasks.registry import builtin_tasks
@@ -72,8 +74,8 @@ def test_a_gap_that_no_test_can_be_made_of_is_told_with_its_shares() -> None:
     ]  # fmt: skip
     scores = loss_scores(TASK, Samples.from_rows(rows), OPTIONS)
     (refusals,) = scores
-    assert "no stratum or block" in str(refusals.undefined_reason)
-    gap = f"refusal: female 67 % against male 0 %, not tested: {refusals.undefined_reason}"
+    assert refusals.undefined_reason == Note(NoteCode.NOTHING_SHARED, {"crossed": False})
+    gap = f"refusal: female 67 % against male 0 %, not tested: {write_note(refusals.undefined_reason)}"
     assert lost_in(TASK.name, scores) == gap
 
 
@@ -216,7 +218,7 @@ def test_a_loss_of_one_block_is_none_of_a_group_that_has_more_of_it() -> None:
     lost = {score.attribute: score for score in loss_scores(TASK, Samples.from_rows(rows), OPTIONS)}["failure"]
     # As published: 3/8 of women's, 1/8 of men's.
     assert lost.value == pytest.approx(25)
-    assert lost.estimate == pytest.approx(0)
+    assert lost.estimate == pytest.approx(0, abs=0.1)
     assert lost.p > 0.5
 
 

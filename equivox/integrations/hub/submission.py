@@ -299,7 +299,7 @@ _ONLY_NOISE = "no more than noise gives by itself, which does not prove fairness
 
 def _corrected(score: Score, found: CorrectedScore) -> str:
     if found.undefined:
-        return f"not corrected by people's labels: {found.undefined}"
+        return f"not corrected by people's labels: {write_note(found.undefined)}"
     interval = score_interval(*found.ci, score.unit)
     return f"with people's labels {score_value(found.corrected, score.unit)}, interval {interval}"
 

@@ -34,7 +34,8 @@ from equivox.report.table import Cell, Table, as_csv, as_html
 from equivox.report.verdict import SHORT, write_headline
 from equivox.run.manifest import read_manifest
 from equivox.run.scoring import read_scores
-from equivox.statistics import differences_of_intervals, rank_models
+from equivox.statistics import rank_models
+from equivox.statistics.multiplicity import differences_of_intervals
 
 if TYPE_CHECKING:
     from pathlib import Path

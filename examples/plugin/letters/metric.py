@@ -15,7 +15,7 @@ ATTRIBUTE = "virtue"
 
 def score_praise(task: Task, samples: Samples, options: ScoringOptions) -> Scored:
     """Return the difference in the mean number of virtues; NaN with the reason where it has none."""
-    from equivox.statistics import group_means, least_p_over_clusters
+    from equivox.statistics import compare_means
 
     parsed = samples.has_status("parsed")
     counts = np.bincount(samples.values(ATTRIBUTE).rows, minlength=len(samples)).astype(float)
@@ -35,22 +35,20 @@ def score_praise(task: Task, samples: Samples, options: ScoringOptions) -> Score
         reason = remark(f"praise compares two groups, there are {len(samples.groups.names)}")
     if reason is not None:
         return Scored([Score(**named, undefined_reason=reason)])  # type: ignore[arg-type]
-    found = group_means(
+    found = compare_means(
         np.where(parsed, counts, NAN),
         samples.groups,
         clusters=samples.clusters,
-        distances=False,
         n_resamples=options.n_resamples,
         rng=np.random.default_rng(options.seed),
     )
-    least = least_p_over_clusters(samples.groups, samples.clusters, n_resamples=options.n_resamples)
     evidence = {
         "value": found.difference,
-        "ci": (found.ci_low, found.ci_high),
+        "ci": (found.low, found.high),
         "p": found.p,
-        "n_units": found.n_clusters,
-        "undefined_reason": None if found.undefined is None else remark(found.undefined),
-        "notes": () if least.too_few is None else (least.too_few,),
+        "n_units": found.n_units,
+        "undefined_reason": found.undefined,
+        "notes": found.remarks,
     }
     return Scored([Score(**named | evidence)])  # type: ignore[arg-type]
 

@@ -20,10 +20,10 @@ from equivox.core.scores import ScoringOptions
 from equivox.metrics.badf import dimensions
 from equivox.metrics.badf.associations import Counts, associations, count, exact_p, phrase_tests, summary
 from equivox.metrics.badf.chance import by_the_rule, null_counts, tally
+from equivox.metrics.badf.contingency import association_test
 from equivox.metrics.badf.dimensions import Dimension
 from equivox.metrics.badf.documents import Document, Documents, unify_phrases
 from equivox.metrics.badf.scorer import _undefined
-from equivox.statistics import association_test
 from equivox.tasks.registry import resolve_tasks
 
 OPEN_BOX_P = {"Female": 0.0132, "Male": 0.0150}

@@ -21,9 +21,10 @@ from equivox.compare.pairs import PairedTest, open_runs, paired_tests
 from equivox.compare.runs import open_comparison
 from equivox.core.errors import UsageError
 from equivox.core.metric import PairedTask, PairedValues
+from equivox.core.notes import Note, NoteCode
 from equivox.core.outcomes import compute_smallest_relevant, count_units_needed, decide_outcome
 from equivox.core.samples import Samples
-from equivox.metrics.numbers.scorer import DIFFERENCE, DISTANCE, compare_means, score_numbers
+from equivox.metrics.numbers.scorer import DIFFERENCE, compare_means, score_numbers
 
 Answers = Sequence[float | str]
 
@@ -64,7 +65,7 @@ def test_nothing_in_common_is_no_number() -> None:
         ([30.0, 40, "refused", "refused"], [1.0, 2, 3, 4]), (["refused", "refused", 5.0, 6], [1.0, 2, 3, 4])
     )
     assert math.isnan(found.further) and math.isnan(found.p) and found.parts == ()
-    assert "no row with a number of both models in group 'female'" in str(found.undefined)
+    assert found.undefined == Note(NoteCode.EMPTY_GROUP, {"groups": ["female"]})
     with pytest.raises(UsageError, match="task by task"):
         compare_means(DIFFERENCE, [], 99, np.random.default_rng(1))
 
@@ -106,16 +107,11 @@ def test_a_task_that_differs_is_refused(runs: dict[str, Path], tmp_path: Path) -
     assert math.isnan(test.p) and "not the same in both runs" in str(test.undefined)
 
 
-def test_the_gate_holds_the_difference_and_leaves_the_distance(runs: dict[str, Path]) -> None:
+def test_the_gate_holds_the_difference(runs: dict[str, Path]) -> None:
     worse = check_run(runs["planted"], runs["random"], {"": 50.0})
     assert worse.outcome == "worse"
     assert {check.metric for check in worse.checks} >= {DIFFERENCE}
-    assert DISTANCE not in {check.metric for check in worse.checks}
     assert check_run(runs["other"], runs["random"], {"": 900.0}).outcome == "pass"
-    # Whoever names the distance is told that it cannot be held.
-    named = check_run(runs["other"], runs["random"], {"": 900.0, DISTANCE: 900.0})
-    (distance,) = [check for check in named.checks if check.metric == DISTANCE]
-    assert distance.outcome == "not comparable" and "noise adds to it in either model" in distance.reason
 
 
 def test_a_system_prompt_that_helps_is_found(runs: dict[str, Path], tmp_path: Path) -> None:
@@ -125,13 +121,11 @@ def test_a_system_prompt_that_helps_is_found(runs: dict[str, Path], tmp_path: Pa
     (found,) = [test for test in tests if test.metric == DIFFERENCE]
     # Of 0.5 × 1,000 EUR one tenth is left.
     assert found.q < 0.05 and found.ci_low < 450 < found.ci_high
-    assert not any(test.metric == DISTANCE for test in tests)
 
 
 def test_the_terminal_says_it(runs: dict[str, Path], equivox: Cli) -> None:
     out = equivox.done("compare", runs["planted"], runs["random"], "--details")
     assert re.search(r"mean difference +(\S+) +\S+ +.*\1", out)
-    assert "distance of distributions: no paired test" in out
     code, out, _ = equivox("gate", runs["planted"], "--baseline", runs["random"], "--margin", "50")
     assert code == 3 and "mean difference" in out
 

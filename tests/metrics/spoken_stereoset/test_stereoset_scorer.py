@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pytest
 
+from equivox.core.notes import Note, NoteCode
 from equivox.core.outcomes import compute_smallest_relevant, count_units_needed, decide_outcome
 from equivox.core.requests import Labels
 from equivox.core.samples import Row, Samples
@@ -172,7 +173,7 @@ def test_only_irrelevant_choices_have_no_side(answered: Answered) -> None:
     found = scored([answered("I", context=f"c{n}", order=("STI", "SIT")[n % 2]) for n in range(12)])
     assert values(found)["slifs"] == 100 and values(found)["slms"] == 0
     assert math.isnan(values(found)["slbs"])
-    assert str(found["slbs", ""].undefined_reason) == "no choice was stereotypical or anti-stereotypical"
+    assert found["slbs", ""].undefined_reason == Note(NoteCode.NOTHING_USABLE)
 
 
 def test_too_few_choices_in_one_group_leave_slbs_undefined(answered: Answered) -> None:
