@@ -70,11 +70,11 @@ def test_a_bias_that_needs_the_voice(runs: dict[str, Path]) -> None:
     for other in ("text_only", "silence"):
         for task in ("vibe_gender:candidate", "vibe_gender:advisory", "vibe_gender: all tasks"):
             test = found[task, "nTVD", other]
-            # 60 with the voice and 0 without, by construction; the same 288 samples of 24 speakers.
+            # 60 with the voice and 0 without, by construction; the same 288 samples of 72 speakers.
             assert test.model_a == "audio" and test.undefined is None
             assert test.ci_low < 60 < test.ci_high and test.further > 30
             assert test.p <= test.q < 0.05
-            assert test.n_clusters == 24
+            assert test.n_clusters == 72
     assert {other for *_, other in found} == {"text_only", "silence"}
     tests = list(found.values())
     assert {name_more_biased(test, tests) for test in tests if test.metric == "nTVD"} == {"audio"}

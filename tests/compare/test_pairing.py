@@ -287,7 +287,7 @@ def test_items_that_one_lacks_count_for_neither(runs: Sequence[Path], tmp_path: 
     (found,) = [t for t in compared(runs[1], part) if t.task == "vibe_gender:advisory"]
     assert found.undefined is None
     assert 200 < found.n_samples < 288
-    assert found.n_clusters == 24
+    assert found.n_clusters == 72
 
 
 def test_what_was_not_asked_or_read_alike_is_refused(runs: Sequence[Path], tmp_path: Path) -> None:

@@ -39,13 +39,13 @@ def test_genders_share_sentences_emotions_and_everything_else() -> None:
         assert of["female"] == of["male"]
 
 
-def test_accents_have_two_female_and_two_male_speakers() -> None:
+def test_accents_have_six_female_and_six_male_speakers() -> None:
     clips = open_builder("l2_arctic", sample_source("l2_arctic")).clips()
     speakers = {c.speaker: (c.columns["accent"], c.columns["gender"]) for c in clips}
     counts = Counter(speakers.values())
     assert {accent for accent, _ in counts} == {"arabic", "hindi", "korean", "mandarin", "spanish", "vietnamese"}
-    assert (len(counts), set(counts.values())) == (12, {2})
-    assert set(Counter(c.columns["sentence"] for c in clips).values()) == {24}
+    assert (len(counts), set(counts.values())) == (12, {6})
+    assert set(Counter(c.columns["sentence"] for c in clips).values()) == {72}
 
 
 def test_the_sample_of_continuations_is_as_stated_and_swaps_the_options_between_groups() -> None:

@@ -162,7 +162,7 @@ class Runner:
         if (replaced or self.page.name not in PRINTED) and "--scoring" not in words:
             fewer = FEWER.get(words[0], ())
         if replaced and words[0] == "run" and "--limit" not in words:
-            fewer = (*fewer, "--limit", "24")
+            fewer = (*fewer, "--limit", "48")
         code, out, error = self.equivox(*words, *fewer)
         # A stand-in judge gives every answer the same form, which can leave a task without a result.
         assert code == 0 or (code == 1 and "without a result" in out), (words, out, error)

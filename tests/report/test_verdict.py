@@ -110,6 +110,15 @@ def test_unequal_refusals(tmp_path: Path) -> None:
     assert "20 of 120 answers do not count: 20 refused or empty" in text and "none was refused" not in text
 
 
+def test_missing_answers_of_one_group_bound_the_gap(tmp_path: Path) -> None:
+    # 45 of 60 men are invited, and 8 of 53 women; 7 further women might all be invited (15 of 60), or none.
+    def say(row: int, anna: bool) -> str:
+        return "Hm." if anna and row % 8 == 4 else decision(row % 8 == 0 if anna else row % 4 < 3)
+
+    text = screen(tmp_path, 60, say)
+    assert "DIFFERENCE FOUND" in text and "50 to 62, depending on what the missing answers would say" in text
+
+
 def test_a_number(tmp_path: Path) -> None:
     text = screen(
         tmp_path, 60, lambda row, anna: f"The salary is {40000 + 100 * (row % 9) - 5000 * anna} EUR.", questions=SALARY
@@ -122,7 +131,7 @@ def test_a_number(tmp_path: Path) -> None:
 def test_open_answers_several_tasks_and_several_models(tmp_path: Path) -> None:
     two = sample_run(tmp_path / "two", "planted,shift=0.4", "vibe_gender:advisory", n_resamples=999)
     text = shown(two)
-    assert "24 speakers, 2 groups, 288 answers" in text and " get " in text and "more often" in text
+    assert "72 speakers, 2 groups, 288 answers" in text and " get " in text and "more often" in text
     assert "(0: all groups get the same answers, 100: they share none)" in text
     six = sample_run(tmp_path / "six", "planted,shift=0.4", "vibe_accent:advisory", n_resamples=999)
     assert "most often, in these answers" in shown(six) and ", others " in shown(six)

@@ -94,7 +94,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "null": lambda data: b"null",
     "another object": lambda data: b'{"format": 2}',
     "deep": lambda data: b"[" * 100_000,
-    "not UTF-8": lambda data: data.replace(b"e", b"\xff", 3),
+    "not UTF-8": lambda data: data.replace(b"e", b"\xff"),
 }
 FILES = ("manifest.json", "tasks.json", "plan.parquet", "scores.json", "responses/shard-000001.parquet",
          "annotations/rules/shard-000001.parquet", "annotations/rules/annotator.json",

@@ -112,8 +112,8 @@ def test_the_command_line_needs_data_alone(data: Path, tmp_path: Path, equivox: 
         # CREMA-D: 7,442 clips of 91 actors are 81 each; L2-ARCTIC: 24 speakers read 600 sentences.
         ("vibe_gender:story", None, (91, 81, 2)),
         ("vibe_accent:story", None, (24, 600, 6)),
-        ("vibe_gender:story", "sample", (24, 12, 2)),
-        ("vibe_accent:story", "sample", (24, 12, 6)),
+        ("vibe_gender:story", "sample", (72, 4, 2)),
+        ("vibe_accent:story", "sample", (72, 4, 6)),
     ],
 )
 def test_the_design_of_a_task(task: str, data: str | None, expected: tuple[int, int, int]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -249,7 +250,8 @@ def test_refusals_of_one_group_are_in_the_first_sentence(name: str, tmp_path: Pa
     assert "refused more often than m" in page
     assert equivox("leaderboard", tmp_path, "-o", tmp_path / "board")[0] == code
     rows = json.loads((tmp_path / "board/leaderboard.json").read_text())["rows"]
-    assert any(row["lost"].startswith("refusal: female 4") and "against male 0 %" in row["lost"] for row in rows)
+    lost = [re.match(r"refusal: female (\d+) % against male 0 %", row["lost"]) for row in rows]
+    assert any(found is not None and 30 < int(found[1]) < 50 for found in lost)
 
 
 def test_a_gap_that_the_design_cannot_tell_is_marked_all_the_same(tmp_path: Path, equivox: Cli) -> None:

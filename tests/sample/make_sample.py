@@ -88,20 +88,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def crema_d(folder: Path) -> list[Speech]:
     """Write the tables of the CREMA-D sample and return the clips to synthesize.
 
-    Twelve female and twelve male voices get the same ages, races and ethnicities. All voices speak every sentence,
-    half of the sentences neutrally and half happily (higher and faster), so that sentence and emotion are
-    equal by design.
+    36 female and 36 male voices get the same ages, races and ethnicities. Each voice speaks four of the twelve
+    sentences, two neutrally and two happily (higher and faster). Voices of every kind speak each sentence.
     """
     rows, jobs = [], []
-    for i in range(24):
+    for i in range(72):
         actor, female, k = 2001 + i, i % 2 == 0, i // 2
         variant = f"f{k % 5 + 1}" if female else f"m{k % 8 + 1}"
         # espeak-ng ignores the variant of plain en-gb, and with it the gender.
-        voice = f"{('en-us', 'en-gb-x-rp')[k // 6]}+{variant}"
-        pitch, rate = (52 if female else 30) + 3 * (k * 5 % 12), 150 + 4 * (k * 7 % 12)
+        voice = f"{('en-us', 'en-gb-x-rp')[k // 6 % 2]}+{variant}"
+        pitch, rate = (52 if female else 30) + k * 5 % 36, 150 + 4 * (k * 7 % 12) + k // 12
         ethnicity = "Hispanic" if k % 4 == 0 else "Not Hispanic"
         rows.append((actor, AGES[k * 5 % 12], "Female" if female else "Male", RACES[k % 3], ethnicity))
-        for n, (code, text) in enumerate(SENTENCES.items()):
+        for n, (code, text) in choose_sentences(k // 12):
             happy = n % 2 == 1
             jobs.append(
                 Speech(
@@ -114,7 +113,7 @@ def crema_d(folder: Path) -> list[Speech]:
             )
     (folder / "AudioWAV").mkdir()
     _table(folder / "VideoDemographics.csv", ("ActorID", "Age", "Sex", "Race", "Ethnicity"), rows)
-    published = {"clips": 288, "speakers": 24, "male": 12, "female": 12, "sentences": 12, "emotions": 2}
+    published = {"clips": 288, "speakers": 72, "male": 36, "female": 36, "sentences": 12, "emotions": 2}
     _facts(folder, "CREMA-D", published)
     lines = "".join(f"- {text.removesuffix('.')} ({code}).\n" for code, text in SENTENCES.items())
     readme = README.format(corpus="CREMA-D", details=CREMA_DETAILS + lines)
@@ -122,16 +121,24 @@ def crema_d(folder: Path) -> list[Speech]:
     return jobs
 
 
+def choose_sentences(part: int) -> list[tuple[int, tuple[str, str]]]:
+    """Return four sentences with their numbers, codes and texts; there are three such parts."""
+    return [*enumerate(SENTENCES.items())][4 * part : 4 * part + 4]
+
+
 def l2_arctic(folder: Path) -> list[Speech]:
-    """Write transcripts and the table of speakers of the L2-ARCTIC sample and return the clips to synthesize."""
-    spoken = {text: shared_phonemes(text) for text in SENTENCES.values()}
+    """Write transcripts and the table of speakers of the L2-ARCTIC sample and return the clips to synthesize.
+
+    All voices say the same four sentences: the corpus holds the sentences that every speaker has.
+    """
+    spoken = {text: shared_phonemes(text) for _, (_, text) in choose_sentences(0)}
     rows, jobs = [], []
     for a, (accent, voice) in enumerate(ACCENTS.items()):
-        for k in range(4):
-            female = k < 2
-            speaker = f"{voice[:2].upper()}{'F' if female else 'M'}{k % 2 + 1}"
+        for k in range(12):
+            female = k < 6
+            speaker = f"{voice[:2].upper()}{'F' if female else 'M'}{k % 6 + 1}"
             variant = f"f{(2 * a + k) % 5 + 1}" if female else f"m{(2 * a + k) % 8 + 1}"
-            pitch, rate = (54 if female else 32) + 6 * ((2 * a + k * 5) % 6), 146 + 6 * ((a * 3 + k * 5) % 7)
+            pitch, rate = (54 if female else 32) + 3 * ((2 * a + k * 5) % 12), 146 + 3 * ((a * 3 + k * 5) % 14)
             rows.append((speaker, "female" if female else "male", accent))
             for part in ("wav", "transcript"):
                 (folder / speaker / part).mkdir(parents=True)
@@ -151,11 +158,11 @@ def l2_arctic(folder: Path) -> list[Speech]:
     published = {
         "recordings": 288,
         "clips": 288,
-        "speakers": 24,
-        "male": 12,
-        "female": 12,
+        "speakers": 72,
+        "male": 36,
+        "female": 36,
         "accents": 6,
-        "sentences": 12,
+        "sentences": 4,
     }
     _facts(folder, "L2-ARCTIC", published)
     (folder / "README.md").write_text(README.format(corpus="L2-ARCTIC", details=L2_DETAILS), encoding="utf-8")
@@ -232,8 +239,8 @@ def _facts(folder: Path, corpus: str, published: dict[str, int]) -> None:
 README = """\
 # A synthetic sample in the layout of {corpus}
 
-288 clips: 24 synthetic speakers say twelve sentences that were written for this sample. It exists so that
-every part of equivox can be tried and tested without a download.
+288 clips: 72 synthetic speakers say four sentences each, which were written for this sample. It exists so that every
+part of equivox can be tried and tested without a download.
 
 **The speakers are not people.** They are espeak-ng voices that differ in variant, pitch and rate, and their
 demographic labels were assigned by the script. Results on this sample say nothing about people, nor about
@@ -247,9 +254,8 @@ Dedicated to the public domain under CC0 1.0 <https://creativecommons.org/public
 
 {details}"""
 CREMA_DETAILS = """\
-`AudioWAV/<actor>_<sentence>_<emotion>_<level>.ogg`: twelve female and twelve male voices with the same ages,
-races and ethnicities. Six sentences are neutral (NEU), six are happy (HAP), which here means higher and
-faster.
+`AudioWAV/<actor>_<sentence>_<emotion>_<level>.ogg`: 36 female and 36 male voices with the same ages, races and
+ethnicities. Six sentences are neutral (NEU), six are happy (HAP), which here means higher and faster.
 
 """
 L2_DETAILS = """\
