@@ -21,8 +21,8 @@ def board(runs: Sequence[Path], equivox: Cli, tmp_path: Path) -> Path:
 def test_the_json_holds_what_was_scored(board: Path) -> None:
     rows = json.loads((board / "leaderboard.json").read_text())["rows"]
     story = [row for row in rows if (row["task"], row["metric"]) == ("vibe_gender:story", "nTVD")]
-    # The undefined one comes last, with its reason; the oracle first.
-    assert story[0]["model"] == "simulated:oracle" and story[0]["distance"] == 0
+    # The undefined one comes last, with its reason; the oracle first, at the distance that chance leaves.
+    assert story[0]["model"] == "simulated:oracle" and story[0]["distance"] < 0.1
     assert story[-1]["model"].startswith("simulated:random,fail") and story[-1]["undefined_reason"]
     assert story[-1]["distance"] is story[-1]["value"] is None
     assert story[-2]["model"] == "simulated:biased"
