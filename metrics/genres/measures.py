@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from equivox.core.lazy import NDArray, np
-from equivox.core.notes import Note, remark
+from equivox.core.notes import Note, NoteCode, remark
 from equivox.core.plain import split_by
 from equivox.core.yaml_files import packaged_yaml
 from equivox.metrics.scoring import statistics
@@ -205,32 +205,26 @@ def _known(pairs: Sequence[Pair]) -> tuple[list[float], list[float]]:
 
 
 def _correlation(pairs: Sequence[Pair], n_resamples: int, confidence: float, rng: np.random.Generator) -> Measured:
-    from equivox.metrics.genres.correlation import correlate_within_neps
-
+    """Return Pearson's r of the outcome with gender over NEPs; exchanging two characters flips their difference."""
     averaged = neps_of(pairs)
     male, female = (np.array([getattr(pair, who) for pair in averaged]) for who in ("male", "female"))
     if len(averaged) < 2:
         return Measured(undefined=remark(f"{len(averaged)} NEP: a correlation needs two"))
-    values = np.stack([male, female], axis=1).ravel().tolist()
-    neps = [pair.nep for pair in averaged for _ in range(2)]
-    found = correlate_within_neps(
-        [1.0, 0.0] * len(averaged),
-        values,
-        clusters=neps,
-        n_resamples=n_resamples,
-        rng=rng,
-    )
-    if found.undefined is not None:
-        return Measured(undefined=remark(found.undefined))
+    values = np.concatenate([male, female])
+    if np.ptp(values) <= 1e-12 * np.abs(values).max():
+        return Measured(undefined=Note(NoteCode.ONE_VALUE, {"value": f"{values[0]:g}"}))
+    # Equal means leave about 1e-17, which would have a sign.
+    r_of_neps = round(float(np.corrcoef(np.repeat([1.0, 0.0], len(male)), values)[0, 1]), 12) + 0.0
+    tested = statistics.sign_flip_test(female - male, clusters=None, n_resamples=n_resamples, rng=rng)
     low, high, notes = _interval(male, female, n_resamples, confidence, rng)
     r, p_paper = _pooled(pairs)
     return Measured(
-        value=found.r,
+        value=r_of_neps,
         male=float(male.mean()),
         female=float(female.mean()),
         ci_low=low,
         ci_high=high,
-        p=found.p,
+        p=1.0 if tested.undefined else tested.p,
         p_paper=p_paper,
         published=r,
         sd=_compute_sd(male, female),
