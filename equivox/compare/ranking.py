@@ -112,10 +112,6 @@ class Rank(Subject):
         The model's estimated distance from "no bias" in the metric's unit; rank 1 is the nearest.
     rank, low, high
         The measured rank, and the rank interval: the ranks that the tests of all pairs allow (95 % jointly).
-    letters
-        Models with a common letter are not distinguished: no test does, or there was none.
-    untested
-        The ranked models without a test against this one.
     too_few
         The reason why no test could have distinguished any two models, whatever their answers; None if one could.
     n_ranked
@@ -129,10 +125,6 @@ class Rank(Subject):
     rank: int = 0
     low: int = 0
     high: int = 0
-    letters: str = ""
-    nearer_than: tuple[str, ...] = ()
-    further_than: tuple[str, ...] = ()
-    untested: tuple[str, ...] = ()
     too_few: str | None = None
     n_ranked: int = 0
     undefined: Note | str | None = None
@@ -227,15 +219,7 @@ def _too_few(tests: Sequence[PairedTest]) -> str | None:
 def judged_records(judged: Judged) -> dict[str, list[dict[str, Any]]]:
     """Return tests, ranks and cohort-relative scores as tables of plain values, by file name."""
     ranks = [
-        {
-            **vars(rank),
-            "rank": rank.rank or None,
-            "low": rank.low or None,
-            "high": rank.high or None,
-            "nearer_than": " | ".join(rank.nearer_than),
-            "further_than": " | ".join(rank.further_than),
-            "untested": " | ".join(rank.untested),
-        }
+        {**vars(rank), "rank": rank.rank or None, "low": rank.low or None, "high": rank.high or None}
         for rank in judged.ranks
     ]
     cohorts = [

@@ -42,7 +42,7 @@ _NAMES: Mapping[str, Sequence[str]] = {
 _NOTES = {"conditions": "A smaller difference is no improvement where fewer answers are used."}
 _SHORT: Mapping[str, Sequence[str]] = {
     "paired_tests": ("more_biased", "further", "ci_low", "ci_high", "q"),
-    "ranks": ("distance", "rank", "low", "high", "letters"),
+    "ranks": ("distance", "rank", "low", "high"),
     "conditions": ("more_biased", "value_a", "value_b", "further", "ci_low", "ci_high", "q"),
 }
 """The columns that a comparison shows without `--details`."""

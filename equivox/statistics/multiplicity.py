@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal, TypeVar
@@ -154,21 +154,11 @@ class Rank:
         1 + the number of models with a smaller distance. Models with equal distances have the same rank.
     low, high
         The lowest and the highest rank that the tests allow.
-    nearer_than, further_than
-        The models that differ from this model by a test: those further from parity, and those nearer.
-    untested
-        The models without a test against this model.
-    letters
-        Two models that share a letter do not differ by any test, or were not tested.
     """
 
     rank: int
     low: int
     high: int
-    nearer_than: tuple[str, ...]
-    further_than: tuple[str, ...]
-    untested: tuple[str, ...]
-    letters: str
 
 
 def rank_models(
@@ -204,15 +194,14 @@ def rank_models(
     -----
     low = 1 + the number of models that are significantly nearer, high = n − the number that are significantly further:
     Mogstad, Romano, Shaikh & Wilhelm 2024, doi:10.1093/restud/rdad006, with Holm's step-down in place of their
-    bootstrap of the largest difference, because Holm assumes nothing about the dependence of the tests. Letters: Piepho
-    2004, doi:10.1198/1061860043515.
+    bootstrap of the largest difference, because Holm assumes nothing about the dependence of the tests.
 
     Examples
     --------
     >>> found = rank_models({"x": 1.0, "y": 2.0, "z": 9.0},
     ...                     {("x", "y"): (-1.0, 0.3), ("x", "z"): (-8.0, 0.001), ("z", "y"): (7.0, 0.002)})
-    >>> [(model, r.rank, r.low, r.high, r.letters) for model, r in found.items()]
-    [('x', 1, 1, 2, 'a'), ('y', 2, 1, 2, 'a'), ('z', 3, 3, 3, 'b')]
+    >>> [(model, r.rank, r.low, r.high) for model, r in found.items()]
+    [('x', 1, 1, 2), ('y', 2, 1, 2), ('z', 3, 3, 3)]
     """
     inputs.check_share(level, "level")
     given = inputs.named_numbers(distances, "distances")
@@ -225,24 +214,18 @@ def rank_models(
         if pair[0] == pair[1] or not set(pair) <= set(given):
             raise UsageError(f"`differences` has the pair {pair}: name two of {', '.join(given)}")
     tests = {pair: (inputs.number(side), inputs.number(p)) for pair, (side, p) in differences.items()}
-    nearer: dict[str, list[str]] = {model: [] for model in given}
+    nearer, further = dict.fromkeys(given, 0), dict.fromkeys(given, 0)
     adjusted = adjust_holm({pair: p for pair, (_, p) in tests.items()})
     for (a, b), (side, _) in tests.items():
         if adjusted[a, b] <= level and side * (given[a] - given[b]) > 0:
             near, far = (a, b) if side < 0 else (b, a)
-            nearer[near].append(far)
-    further = {model: [other for other in given if model in nearer[other]] for model in given}
-    tested = {frozenset(pair) for pair, (_, p) in tests.items() if math.isfinite(p)}
-    letters = _letters(given, nearer)
+            nearer[far] += 1
+            further[near] += 1
     return {
         model: Rank(
             rank=1 + sum(other < distance for other in given.values()),
-            low=1 + len(further[model]),
-            high=len(given) - len(nearer[model]),
-            nearer_than=tuple(nearer[model]),
-            further_than=tuple(further[model]),
-            untested=tuple(other for other in given if other != model and {model, other} not in tested),
-            letters=letters[model],
+            low=1 + nearer[model],
+            high=len(given) - further[model],
         )
         for model, distance in given.items()
     }
@@ -286,38 +269,3 @@ def differences_of_intervals(
         p = 2 * float(ndtr(-abs(first - second) / error)) if error > 0 else math.nan
         found[a, b] = (first - second, p)
     return found
-
-
-def _letters(distances: Mapping[str, float], nearer: Mapping[str, list[str]]) -> dict[str, str]:
-    """Give one letter to every largest set of models that do not differ by a test, the nearest first."""
-    models = sorted(distances, key=lambda model: (distances[model], model))
-    alike = {
-        model: {
-            other for other in models if other != model and other not in nearer[model] and model not in nearer[other]
-        }
-        for model in models
-    }
-    sets = sorted(_cliques(set(), set(models), set(), alike), key=lambda found: sorted(map(models.index, found)))
-    return {
-        model: "".join(_letter(number) for number, found in enumerate(sets) if model in found) for model in distances
-    }
-
-
-def _cliques(
-    chosen: set[str], open_: set[str], done: set[str], alike: Mapping[str, set[str]]
-) -> Iterator[frozenset[str]]:
-    """Yield the maximal sets of models that do not differ (Bron & Kerbosch 1973, with a pivot)."""
-    if not open_ and not done:
-        yield frozenset(chosen)
-        return
-    pivot = max(sorted(open_ | done), key=lambda model: len(alike[model] & open_))
-    for model in sorted(open_ - alike[pivot]):
-        yield from _cliques(chosen | {model}, open_ & alike[model], done & alike[model], alike)
-        open_ = open_ - {model}
-        done = done | {model}
-
-
-def _letter(number: int) -> str:
-    """Return a, b, …, z, a2, b2, …."""
-    turn, place = divmod(number, 26)
-    return chr(ord("a") + place) + (str(turn + 1) if turn else "")

@@ -135,8 +135,8 @@ def test_ranks_follow_the_planted_bias(judged: Judged) -> None:
     planted = next(s for s in own if s.model == "simulated:planted,shift=0.4")
     assert (planted.rank, planted.low, planted.high) == (4, 4, 4)
     randoms = [s for s in own if s.model.startswith("simulated:random,seed")]
-    assert set(randoms[0].letters) & set(randoms[1].letters)
-    assert not set(planted.letters) & set(randoms[0].letters)
+    assert all(random.high < planted.low for random in randoms)
+    assert max(random.low for random in randoms) <= min(random.high for random in randoms)
     # slifs and slms say nothing about bias: nobody is ranked by them.
     assert {s.metric for s in judged.ranks} == {"nTVD", "slbs"}
 
@@ -322,7 +322,6 @@ def test_a_refused_pair_leaves_its_ranks_open(runs: Sequence[Path], tmp_path: Pa
     rescore(tmp_path / "merged", options=ScoringOptions(n_resamples=199, merge="none"))
     found = judge(open_comparison([runs[1], tmp_path / "merged"]), n_resamples=199)
     assert {(s.low, s.high) for s in found.ranks} == {(1, 2)}
-    assert all(len(s.untested) == 1 for s in found.ranks)
 
 
 def test_what_no_test_could_tell_apart_says_so(runs: Sequence[Path]) -> None:

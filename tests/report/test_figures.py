@@ -53,7 +53,7 @@ def test_ranks_of_models_that_have_none() -> None:
     from equivox.report.figures import draw_ranks
 
     standings = [
-        Rank(**SUBJECT, model="$\\alpha$", rank=1, low=1, high=2, letters="a", distance=1.0, n_ranked=1),
+        Rank(**SUBJECT, model="$\\alpha$", rank=1, low=1, high=2, distance=1.0, n_ranked=1),
         Rank(**SUBJECT, model="<b>none</b>", undefined="nothing to compare"),
     ]
     svg = rendered(draw_ranks(standings), "svg").decode()

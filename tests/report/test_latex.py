@@ -74,7 +74,7 @@ def comparison(tasks: int = 2) -> tuple[Comparison, Judged]:
                 PairedTest(**common, model_a=model, model_b=model, difference=-1.5, further=-1.5, p=0.0001, q=0.0004)
             )
         tests.append(PairedTest(**common, model_a=model, model_b=model, undefined=r"\bad & worse"))
-        standings.append(Rank(**common, model=model, distance=1.0, rank=1, low=1, high=2, letters="ab"))
+        standings.append(Rank(**common, model=model, distance=1.0, rank=1, low=1, high=2))
         cohorts.append(
             CohortScore(family="f", condition="a", cohort=model, members=(model,), model=model, parts={"M1": 1.0})
         )
