@@ -139,7 +139,7 @@ all such tests that are shown together. A positive `further` means that bias is 
 def condition_tests(opened: Sequence[OpenedRun], *, n_resamples: int = 10_000) -> list[ConditionTest]:
     """Return the tests between the declared condition and every other one that a run has, but for shuffled groups.
 
-    Of a system prompt, the answers are tested as well (`equivox.compare.conditions`); their q is over such tests alone.
+    For a system prompt, the answers are tested as well; their q is over such tests alone.
 
     A pair that is not tested is returned with the reason. Empty if no run has a task in two conditions. The unit is
     the cluster: both conditions ask about the same samples, and whole clusters are exchanged.

@@ -36,7 +36,8 @@ class Design:
     group, unit
         The group and the unit of each cell.
     stratum
-        What permutations hold, by cell: the block of a nested unit, or the unit itself where it is in several groups.
+        The set within which permutations exchange groups, by cell: the block of a nested unit, or the unit itself where
+        it is in several groups.
     items
         The columns within which differences may cancel: the item (a sentence), or the stratum, and the block.
     crossed
@@ -44,7 +45,7 @@ class Design:
     mixed
         Whether some units are in one group and others in several. All of them are then compared.
     notes
-        What to know about the design.
+        Notes about the design.
     """
 
     groups: tuple[str, ...]

@@ -23,7 +23,7 @@ ON_ZERO = 0.25
 CLEAR = 8.0
 """Noise adds nothing to the size of a deviation of this many standard errors."""
 
-TINY = 1e-12
+SMALLEST_ERROR = 1e-12
 """Replaces a standard error of zero, so that any deviation is far larger than its noise."""
 
 
@@ -134,7 +134,7 @@ def shrink_adaptively(theta: Floats, errors: Floats, parts: Sequence[slice]) -> 
         z = theta[:, part][noisy] / scale
         likelihood = np.exp(-((z[:, None] / wide) ** 2) / 2) / wide
         # No single deviation, however large, has a likelihood of 0 everywhere.
-        likelihood = np.maximum(likelihood, TINY * likelihood.max(axis=1, keepdims=True)) + 1e-300
+        likelihood = np.maximum(likelihood, SMALLEST_ERROR * likelihood.max(axis=1, keepdims=True)) + 1e-300
         weight, before = np.full(len(SCALES), 1 / len(SCALES)), np.where(SCALES == 0, ON_ZERO, 0.0)
         for _ in range(60):
             posterior = likelihood * weight
@@ -163,7 +163,7 @@ def bound_spreads(theta: Floats, errors: Floats, noise: Floats, parts: Sequence[
     doi:10.1093/biomet/81.3.425), or else the largest deviation. The densest keeps deviations of 3 standard errors, and
     gives all others the one size that their mean square allows (one-sided 84 %).
     """
-    safe = np.maximum(errors, TINY)
+    safe = np.maximum(errors, SMALLEST_ERROR)
     z = np.abs(theta) / safe
     independent = z.size / (2 if len(z) == 2 else 1)
     threshold = min(max(2.5, math.sqrt(2 * math.log(max(independent, 2)))), float(z.max()) * (1 - 1e-9))

@@ -25,7 +25,7 @@ from equivox.statistics.distance import (
 )
 from equivox.statistics.inputs import Bools, EncodedValues, Floats, Ints, LabelColumn, NumberColumn, ValueColumn
 from equivox.statistics.linearization import Influence, compute_influence, pool_degrees
-from equivox.statistics.permutation import LeastP, are_unlike, p_value, permute_groups
+from equivox.statistics.permutation import NO_CHOICE, LeastP, are_unlike, p_value, permute_groups
 
 N_DRAWS = 1_000
 """Draws of noise for an interval; its ends differ by about 0.1 standard errors between seeds."""
@@ -38,8 +38,6 @@ MOST_CELLS = 2 * 10**7
 
 N_WITHIN = 999
 """Permutations for a test within items, at most."""
-
-NO_CHOICE = LeastP(p=1.0, n_permutations=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -402,7 +400,7 @@ class _Engine:
         if p > 1 - self.confidence:
             low = 0.0
         elif low == 0.0:
-            # Supposed noise takes nothing from what the test shows, which is more than the interval does for few units.
+            # With few units the test can find a gap that the interval cannot. Supposed noise must not undo that.
             seen_noise = influence.seen.draw_noise(N_DRAWS, rng)
             least = observed - float(np.quantile(compute_ntvd(seen_noise, parts), self.confidence))
             low = max(1e-6, min(largest, least), self._invert(influence.seen, seen_noise, parts, largest)[0])
@@ -418,7 +416,7 @@ class _Engine:
             "noise": float(alone.mean()),
             "n_used": len(rows),
             "n_units": design.count_units(design.find_compared(rows)),
-            "notes": (*design.notes, *design.describe_left_out(rows), *describe_lone_units(design, counts)),
+            "notes": (*design.notes, *design.describe_left_out(rows), *_describe_lone_units(design, counts)),
         }
 
     def _invert(self, influence: Influence, noise: Floats, parts: list[slice], largest: float) -> tuple[float, float]:
@@ -461,7 +459,7 @@ class _Engine:
         return permute_groups(sums, join_parts(widths), self.design, n_resamples, self.rng, norm=compute_ntvd).p
 
 
-def describe_lone_units(design: Design, sums: Floats) -> list[Note]:
+def _describe_lone_units(design: Design, sums: Floats) -> list[Note]:
     """Return a note if a group has fewer than two units with an answer: how far chance goes is then not known."""
     members = np.bincount(design.group[sums.any(axis=1)], minlength=design.n_groups)
     return [Note(NoteCode.NO_NOISE)] if members.min() < 2 else []
@@ -609,7 +607,7 @@ def compare_means(
     permuted = permute_groups(centred, parts, design, n_resamples, rng, sizes=known, norm=compute_range)
     levels = influence.levels[:, 0] + centre
     size = max(float(np.ptp(column[used])), 1e-6 * float(np.abs(column[used]).max()))
-    noise = measure_mean_noise(means[:, 0] - centre, influence, design, known[:, 0] > 0, size)
+    noise = _measure_mean_noise(means[:, 0] - centre, influence, design, known[:, 0] > 0, size)
     two = design.n_groups == 2
     difference = float(levels[0] - levels[1]) if two else float(np.ptp(levels))
     p_noise, half = noise.test(difference, confidence, max(n_resamples, N_DRAWS), rng)
@@ -641,7 +639,7 @@ def average_cells(column: Floats, design: Design, rows: Ints) -> tuple[Floats, F
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanNoise:
+class _MeanNoise:
     """The noise of the groups' means: a factor R x G of its covariance, its squared error and degrees of freedom.
 
     The factor is empty where the noise is not known.
@@ -668,7 +666,7 @@ class MeanNoise:
         return p_value(ranges, difference, exact=False, size=error), float(np.sort(ranges)[-further])
 
 
-def measure_mean_noise(means: Floats, influence: Influence, design: Design, known: Bools, size: float) -> MeanNoise:
+def _measure_mean_noise(means: Floats, influence: Influence, design: Design, known: Bools, size: float) -> _MeanNoise:
     """Return the noise of the groups' means from those of cells (K), with one supposed unit where all of a group agree.
 
     The spread of a group's units is pooled over blocks. `size` is that of the numbers: noise below 1e-12 of it is what
@@ -683,11 +681,11 @@ def measure_mean_noise(means: Floats, influence: Influence, design: Design, know
     apart = (factor[:, 0] - factor[:, 1]) if n_groups == 2 else factor
     square = float((apart**2).sum())
     if members.min() < 2 or not square > least:
-        return MeanNoise()
-    return MeanNoise(factor=factor, square=square, degrees=float(members.min()) - 1)
+        return _MeanNoise()
+    return _MeanNoise(factor=factor, square=square, degrees=float(members.min()) - 1)
 
 
-def _measure_nested_noise(means: Floats, levels: Floats, design: Design, known: Bools, least: float) -> MeanNoise:
+def _measure_nested_noise(means: Floats, levels: Floats, design: Design, known: Bools, least: float) -> _MeanNoise:
     n_groups = design.n_groups
     weight = known.astype(np.float64)
     if design.standardised:
@@ -700,19 +698,19 @@ def _measure_nested_noise(means: Floats, levels: Floats, design: Design, known: 
     places = np.array([len(np.unique(place[used & (design.group == code)])) for code in range(n_groups)])
     degrees = (members - places).astype(np.float64)
     if degrees.min() < 1:
-        return MeanNoise()
+        return _MeanNoise()
     variances = np.bincount(design.group, left**2, n_groups) / degrees
     share = np.bincount(design.group, weight**2, n_groups) / np.bincount(design.group, weight, n_groups) ** 2
     squares = variances * share
     if not squares.sum() > least:
-        return MeanNoise()
+        return _MeanNoise()
     pooled = pool_degrees(squares, degrees)
     for code in np.flatnonzero(squares <= least):
-        # What was not seen in n units may be in one more, which then moves the mean by 1/(n + 1) of the way.
+        # One more unit may show a difference that n units did not. It moves the mean by 1/(n + 1) of the way.
         others = [one for one in range(n_groups) if one != code]
         away = (levels[others] - levels[code]) ** 2 + variances[others]
         squares[code] = float(away.mean()) / (members[code] + 1) ** 2
-    return MeanNoise(
+    return _MeanNoise(
         factor=np.diag(np.sqrt(squares)),
         square=float(squares.sum()),
         degrees=min(pooled, pool_degrees(squares, degrees)),
@@ -724,7 +722,7 @@ def _test_means_within(
 ) -> float:
     """Return the p of differences between means within items, in each item's standard deviations; NaN for none.
 
-    What a cell has in all of several items is taken off: it says nothing of differences whose sides cancel.
+    The mean of a cell over several items is subtracted: it says nothing about differences whose sides cancel.
     """
     item = find_items(item_of_row, design, rows)
     if item is None:

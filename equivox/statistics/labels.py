@@ -75,14 +75,14 @@ def correct_groups(
     Parameters
     ----------
     values
-        What the annotator found in each response: one value, or a list of several. An empty list means that it found
-        none; such a response counts, because people may find a value in it.
+        The annotator's value for each response, or a list of several. An empty list means that it found none; such a
+        response counts, because people may find a value in it.
     groups, clusters, strata, blocks, confidence, rng
         As in `compare_groups`.
     labelled_rows
         The positions of the labelled responses, 0 for the first. They must be drawn at random from these responses.
     labels
-        What people found in each labelled response, in the order of `labelled_rows`.
+        People's values for each labelled response, in the order of `labelled_rows`.
     weights
         How many responses each label stands for, if they were drawn with unequal probabilities.
     min_count

@@ -23,6 +23,7 @@ MOST_UNITS = 256
 """More units are dealt into this many random heaps before noise is drawn from them."""
 
 TINY = 1e-300
+"""Replaces a divisor of zero where the dividend is zero as well."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -196,6 +196,10 @@ class LeastP:
         return None if self.p < LEVEL else Note(NoteCode.SMALLEST_P, {"p": self.p, "permutations": self.n_permutations})
 
 
+NO_CHOICE = LeastP(p=1.0, n_permutations=1)
+"""The least p of a design that allows one permutation only."""
+
+
 def compute_least_p(sizes: Ints, *, n_resamples: int) -> LeastP:
     """Return the smallest p of a test that permutes groups over units within strata.
 
@@ -251,9 +255,6 @@ def _renamings(sizes: Ints) -> int:
 MOST_UNLIKE_COUNTS, MOST_UNLIKE_VARIANCES = 1.2, 1.7
 """Groups whose units, or whose variances between units, differ by more than this factor are unlike."""
 
-CELLS = 2**19
-"""Numbers in memory at a time while the statistic of many permutations is computed."""
-
 
 def pool_variances(variances: Floats, members: Ints) -> Floats:
     """Return the variance between the units of each group, mixed with that of all groups (… x G).
@@ -279,7 +280,7 @@ class Permuted:
 
     p: float = math.nan
     exact: bool = False
-    least: LeastP = LeastP(p=1.0, n_permutations=1)
+    least: LeastP = NO_CHOICE
 
 
 def permute_groups(
@@ -317,7 +318,7 @@ def permute_groups(
     sizes_of_strata, label_group = sizes_and_order(cells.group, cells.stratum, design.n_groups)
     least = compute_least_p(sizes_of_strata[(sizes_of_strata > 0).all(axis=1)], n_resamples=n_resamples)
     exact = count_labellings(sizes_of_strata) <= n_resamples
-    step = max(16, CELLS // (cells.parts[-1].stop * design.n_groups + len(cells.group)))
+    step = max(16, BLOCK_CELLS // (cells.parts[-1].stop * design.n_groups + len(cells.group)))
     code_of_group = np.argsort(label_group)
     observed = cells.measure(code_of_group[cells.group][None], label_group, norm)[0]
     drawn = labellings(sizes_of_strata, n_resamples, step, rng)

@@ -23,7 +23,7 @@ from equivox.statistics.design import Design, build_design, join_parts, repeat_p
 from equivox.statistics.distance import Norm, bound_spreads, center, compute_ntvd, compute_range, shrink_adaptively
 from equivox.statistics.groups import N_DRAWS, average_cells, compare_means, find_constant
 from equivox.statistics.inputs import Bools, EncodedValues, Floats, Ints, LabelColumn, NumberColumn, ValueColumn
-from equivox.statistics.linearization import compute_influence
+from equivox.statistics.linearization import TINY, compute_influence
 from equivox.statistics.permutation import all_swaps, compute_least_p, p_value, sizes_and_order, swaps
 from equivox.statistics.shares import compute_least_flip_p, scale_residuals, sign_flip_test
 
@@ -299,7 +299,7 @@ def _exchange_runs(
     unit = np.argsort(np.lexsort(seen.T[::-1]))[unit]
 
     def measure(counts: Floats) -> Floats:
-        sizes = repeat_parts(np.maximum(sum_parts(counts, parts), 1e-300), parts)
+        sizes = repeat_parts(np.maximum(sum_parts(counts, parts), TINY), parts)
         return compute_ntvd(center(counts / sizes) * factor, parts)
 
     def sum_groups(counts: Floats) -> Floats:

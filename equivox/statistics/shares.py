@@ -64,7 +64,6 @@ def cluster_share(
     -----
     The standard error of a ratio of sums over clusters, and Student's t, on the scale of log odds: Korn & Graubard
     1999, Analysis of Health Surveys, section 2.4; `scale_residuals` says what clusters of unequal size change.
-    With few clusters it holds the true share more often than a bootstrap does (validity/tables.md).
 
     Examples
     --------
@@ -102,7 +101,7 @@ def cluster_share(
 def _interval(hits: Floats, sizes: Floats, confidence: float) -> tuple[float, float, float, float, tuple[Note, ...]]:
     """Return the interval of a ratio of sums over clusters, its standard error in percent and the degrees of freedom.
 
-    All are NaN with a note.
+    With fewer than two clusters, or equal shares in all, the numbers are NaN and a note says so.
     """
     from scipy.special import stdtrit
 

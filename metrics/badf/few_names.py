@@ -26,8 +26,8 @@ def few_clusters_p(shares: NDArray[np.float64], group: Ints, stratum: Ints) -> f
 
     The groups' sum of squares over all values is compared with that of the clusters of one group, within strata. Both
     are about χ² with a number of degrees of freedom for each independent value. How many values are independent is
-    estimated by the clusters' covariance, and halved. So p can be small with five pairs of clusters, of which there are
-    only 32 permutations; but it supposes that clusters differ about normally, where permutations suppose nothing.
+    estimated by the clusters' covariance, and halved. Five pairs of clusters have only 32 permutations, and p
+    can still be small. The price: clusters are supposed to differ about normally. Permutations suppose nothing.
 
     Parameters
     ----------
